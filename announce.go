@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	announceBatchHints = 500
+	announcePatience   = 2 * time.Second
+)
+
+// announcing is one hint on its way to all processes.
+type announcing struct {
+	hint Hint
+	done chan struct{} // closed when it was sent, or could not be
+}
+
+// announce tells all processes that a queue has something to do, after the store has changed. Announcements made at the
+// same moment share one message. The returned channel is closed when it is done.
+func (c *Client) announce(h Hint) <-chan struct{} {
+	c.hear([]Hint{h})
+	a := announcing{hint: h, done: make(chan struct{})}
+	c.announces.add("", a)
+	return a.done
+}
+
+// sendAnnounces sends one message. When that fails nothing is lost: the processes look at every queue now and then.
+func (c *Client) sendAnnounces(_ string, batch []announcing) {
+	ctx, cancel := context.WithTimeout(context.Background(), announcePatience)
+	defer cancel()
+	soonest := make(map[string]time.Duration, len(batch))
+	for _, a := range batch {
+		if wait, known := soonest[a.hint.Queue]; !known || a.hint.Wait < wait {
+			soonest[a.hint.Queue] = a.hint.Wait
+		}
+	}
+	hints := make([]Hint, 0, len(soonest))
+	for queue, wait := range soonest {
+		hints = append(hints, Hint{Queue: queue, Wait: wait})
+	}
+	if err := c.store.Announce(ctx, hints); err != nil {
+		c.log.Warn("dispatch: workers could not be told of new tasks; they will find them later",
+			"queues", len(hints), "error", err)
+	}
+	for _, a := range batch {
+		close(a.done)
+	}
+}
+
+// overdue says whether the head of a queue has waited so long that its announcement may have been lost with the process
+// that should have made it. Then it is made again, for one queue a second.
+func (c *Client) overdue(wait time.Duration) bool {
+	if wait > -time.Second {
+		return false
+	}
+	now := c.clock.Now().UnixNano()
+	last := c.overdueAt.Load()
+	return now-last >= int64(time.Second) && c.overdueAt.CompareAndSwap(last, now)
+}

@@ -1,0 +1,271 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/dispatchkit/dispatch/scheduler"
+)
+
+const (
+	// claimPatience bounds one claim; a claim whose answer is lost is repeated under its number until it is known.
+	claimPatience = 5 * time.Second
+	// prefetchPatience is how long a leased task may wait for a place before it is given back.
+	prefetchPatience = time.Second
+	// unknownKindDelay is how long a task of a kind without handler is put off, for a process that has one.
+	unknownKindDelay = 5 * time.Second
+	// strangeQueueHold is how long a queue is left alone after a claim of nothing but such tasks.
+	strangeQueueHold = time.Second
+	// pausedHold is how long a paused queue is left alone; resuming it sends a message.
+	pausedHold = time.Minute
+	// concurrencyHold is how soon a queue is tried again whose places are taken by other processes.
+	concurrencyHold = time.Second
+)
+
+// servedQueue is what this process remembers of a queue. Dispatcher.mu guards it.
+type servedQueue struct {
+	name     string
+	settings *Queue // of the last claim; nil before
+	limits   scheduler.Limits
+
+	// unanswered is a claim that was sent and whose answer is not known; it is repeated before anything else.
+	unanswered *ClaimRequest
+	sentAt     time.Time // when it was sent first
+	failures   int       // claims that failed in a row
+
+	// leaseEnd is when the earliest lease of the queue ends, as far as known; zero is unknown.
+	leaseEnd time.Time
+	// emptyAt is when a claim last found no task due, until the queue's note has been put right; zero is "not empty".
+	// nextDue is when, by that claim, the next task is due; zero is never.
+	emptyAt, nextDue time.Time
+}
+
+// queue returns what is remembered of a queue. d.mu is held.
+func (d *Dispatcher) queue(name string) *servedQueue {
+	q := d.queues[name]
+	if q == nil {
+		q = &servedQueue{name: name}
+		d.queues[name] = q
+	}
+	return q
+}
+
+// claimLoop hands out grants as long as there are any and sleeps until the next queue is due, or something happens. It
+// is the only caller of the scheduler's Next.
+func (d *Dispatcher) claimLoop(ctx context.Context) {
+	timer := d.opts.Clock.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := d.opts.Clock.Now()
+		d.returnLateStarters(now)
+		timer.Reset(d.claimDue(now))
+		select {
+		case <-d.signal:
+		case <-timer.Chan():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// claimDue starts a claim for every grant there is, and says how long to sleep.
+func (d *Dispatcher) claimDue(now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		grant, ok := d.sched.Next(now)
+		if !ok {
+			break
+		}
+		request, sentAt := d.prepareClaim(grant, now)
+		d.life.group.Go(func() { d.claim(request, sentAt) })
+	}
+	sleep := time.Hour
+	if at, ok := d.sched.NextAt(now); ok {
+		sleep = min(sleep, at.Sub(now))
+	}
+	if d.pool.Waiting() > 0 {
+		sleep = min(sleep, prefetchPatience/4)
+	}
+	return max(sleep, 0)
+}
+
+// prepareClaim makes the request for a grant, or takes up the one that is still unanswered. d.mu is held.
+func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimRequest, time.Time) {
+	q := d.queue(g.Queue)
+	if q.unanswered == nil {
+		q.unanswered = &ClaimRequest{
+			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
+		}
+		q.sentAt = now
+		if q.settings != nil {
+			q.unanswered.Version = q.settings.Version
+		}
+	} else {
+		q.unanswered.Repeat = true
+	}
+	return *q.unanswered, q.sentAt
+}
+
+// claim sends one claim and hands what it leased to the pool. Its lease times count from before the claim was first
+// sent, so that by this process's clock a lease never outlives the store's view of it.
+func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time) {
+	ctx, cancel := context.WithTimeout(d.life.reports, claimPatience)
+	reply, err := d.store.Claim(ctx, r)
+	cancel()
+	now := d.opts.Clock.Now()
+	if err != nil {
+		d.claimFailed(r, err, now)
+		return
+	}
+	d.log.recovered("claim")
+
+	starters, strangers := d.take(r, reply, sentAt, now)
+	d.mu.Lock()
+	d.claimAnswered(r.Queue, reply, len(starters) == 0 && len(strangers) > 0, now)
+	d.mu.Unlock()
+	for _, s := range strangers {
+		d.release(s, unknownKindDelay)
+	}
+	if d.life.draining.Load() {
+		for _, s := range starters {
+			d.release(s, 0)
+		}
+	} else {
+		d.pool.Add(starters...)
+	}
+	d.poke()
+}
+
+// take makes attempts of leased tasks and parts them into those that this process can run and those that it cannot.
+func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Time) (starters, strangers []*running) {
+	d.mu.Lock()
+	settings := reply.Settings
+	if settings == nil {
+		settings = d.queue(r.Queue).settings
+	}
+	d.mu.Unlock()
+	starters = make([]*running, 0, len(reply.Leased))
+	for i := range reply.Leased {
+		leased := &reply.Leased[i]
+		run := &running{
+			d: d, leased: leased, settings: settings, claimedAt: now,
+			leaseUntil: sentAt.Add(leased.Task.Timeout + d.opts.LeaseGrace),
+		}
+		if d.canRun(leased) {
+			starters = append(starters, run)
+		} else {
+			strangers = append(strangers, run)
+		}
+	}
+	return starters, strangers
+}
+
+// canRun says whether this process can run a task. What it cannot is warned of once, and never costs an attempt:
+// another version of the program may know it.
+func (d *Dispatcher) canRun(l *Leased) bool {
+	if l.Err == nil && (l.Task.URL != "" || d.handlers[l.Task.Kind] != nil) {
+		return true
+	}
+	kind := l.Task.Kind
+	if l.Err != nil {
+		kind = "(unreadable record)"
+	}
+	d.mu.Lock()
+	warned := d.unknown[kind]
+	d.unknown[kind] = true
+	d.mu.Unlock()
+	if !warned {
+		d.log.Warn("dispatch: tasks that this process cannot run are put off for others",
+			"queue", l.Task.Queue, "task", l.Task.ID, "kind", kind, "error", l.Err)
+	}
+	return false
+}
+
+// claimAnswered tells the scheduler what a claim has brought. strange says that it brought nothing but tasks that this
+// process cannot run. d.mu is held.
+func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool, now time.Time) {
+	q := d.queue(name)
+	q.unanswered, q.failures = nil, 0
+	if reply.Settings != nil {
+		q.settings = reply.Settings
+		q.limits = limitsOf(reply.Settings)
+		d.sched.SetLimits(name, q.limits, now)
+	}
+	claimed := scheduler.Claim{Leased: len(reply.Leased)}
+	if reply.Next >= 0 {
+		claimed.Next = now.Add(reply.Next)
+	}
+	switch {
+	case reply.Block == BlockedByPause:
+		claimed.Retry = now.Add(pausedHold)
+	case reply.Block == BlockedByRate:
+		claimed.Retry = now.Add(reply.Wait)
+	case reply.Block == BlockedByConcurrency:
+		claimed.Blocked = true
+		claimed.Retry = now.Add(concurrencyHold)
+	case strange:
+		claimed.Retry = now.Add(strangeQueueHold)
+	}
+	q.emptyAt, q.nextDue = time.Time{}, claimed.Next
+	if reply.Next != 0 {
+		q.emptyAt = now
+	}
+	q.leaseEnd = time.Time{}
+	if reply.LeaseEnd >= 0 {
+		q.leaseEnd = now.Add(reply.LeaseEnd)
+	}
+	d.sched.Claimed(name, claimed, now)
+	d.tellQuiet(now)
+}
+
+func limitsOf(q *Queue) scheduler.Limits {
+	l := scheduler.Limits{Weight: q.Weight, Concurrent: max(q.MaxConcurrent, 0)}
+	if q.Rate > 0 {
+		l.Rate, l.Burst = q.Rate, q.EffectiveBurst()
+	}
+	return l
+}
+
+// claimFailed puts a queue off after a claim that got no answer. The claim stays unanswered: it may have leased tasks,
+// and repeating it finds them.
+func (d *Dispatcher) claimFailed(r ClaimRequest, err error, now time.Time) {
+	d.mu.Lock()
+	q := d.queue(r.Queue)
+	gone := isNotFound(err)
+	if gone {
+		q.unanswered, q.failures, q.settings, q.leaseEnd = nil, 0, nil, time.Time{}
+		q.emptyAt, q.nextDue = now, time.Time{}
+	} else {
+		q.failures++
+	}
+	claimed := scheduler.Claim{Next: now, Retry: now.Add(backoffAfter(q.failures))}
+	if gone {
+		claimed = scheduler.Claim{}
+	}
+	d.sched.Claimed(r.Queue, claimed, now)
+	d.tellQuiet(now)
+	d.mu.Unlock()
+	if !gone && d.life.reports.Err() == nil {
+		d.log.failing("claim", err, "queue", r.Queue)
+	}
+	d.poke()
+}
+
+// returnLateStarters gives back tasks that have waited too long for a place: another process may have one.
+func (d *Dispatcher) returnLateStarters(now time.Time) {
+	if d.pool.Waiting() == 0 {
+		return
+	}
+	late := d.pool.Withdraw(func(r *running) bool { return now.Sub(r.claimedAt) >= prefetchPatience })
+	for _, r := range late {
+		d.release(r, 0)
+	}
+}
+
+// poke wakes the claim loop.
+func (d *Dispatcher) poke() {
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// Client enqueues tasks and administers queues. It holds no goroutine while no call runs and needs no Close. It is safe
+// for concurrent use.
+type Client struct {
+	store  Store
+	log    *slog.Logger
+	clock  clockwork.Clock
+	strict bool
+	dedup  time.Duration
+
+	ids       idSource
+	enqueues  groupCommit[*enqueuing]
+	announces groupCommit[announcing]
+	// overdueAt is when an overdue queue was last announced again, in ns: at most once a second.
+	overdueAt atomic.Int64
+	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
+	hear func([]Hint)
+}
+
+// NewClient makes a client of a store. The error is a *FieldError.
+func NewClient(store Store, o ClientOptions) (*Client, error) {
+	if store == nil {
+		return nil, fieldErrorf("Store", "is nil")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return newClient(store, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow), nil
+}
+
+func newClient(store Store, log *slog.Logger, clock clockwork.Clock, strict bool, dedup time.Duration) *Client {
+	c := &Client{store: store, log: log, clock: clock, strict: strict, dedup: dedup, hear: func([]Hint) {}}
+	c.enqueues = groupCommit[*enqueuing]{
+		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
+	}
+	c.announces = groupCommit[announcing]{
+		send: c.sendAnnounces, maxItems: announceBatchHints, maxBytes: 1, size: func(announcing) int { return 0 },
+	}
+	return c
+}

@@ -1,0 +1,159 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dispatchkit/dispatch/worker"
+)
+
+// running is one attempt from its lease to its settlement.
+type running struct {
+	d        *Dispatcher
+	leased   *Leased
+	settings *Queue // as of the claim
+
+	claimedAt time.Time // local: when the claim was answered, which is leased.At by the store's clock
+	startedAt time.Time // local
+	ctx       *attemptContext
+
+	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
+	leaseUntil time.Time
+}
+
+// run is the pool's function: one attempt, from start to settlement.
+func (d *Dispatcher) run(r *running) {
+	now := d.opts.Clock.Now()
+	if d.life.draining.Load() || !now.Before(r.leaseUntil) {
+		d.release(r, 0)
+		return
+	}
+	r.start(now)
+	res := result{kind: KindPanic, err: errGoexit, text: errGoexit.Error()} // unless deliver returns
+	defer func() { r.end(res) }()
+	res = r.deliver()
+}
+
+var errGoexit = errors.New("the handler ended its goroutine")
+
+// start opens the attempt's context. The attempt ends when its Timeout is over, and never after its lease.
+func (r *running) start(now time.Time) {
+	r.startedAt = now
+	deadline := now.Add(r.leased.Task.Timeout)
+	if deadline.After(r.leaseUntil) {
+		deadline = r.leaseUntil
+	}
+	r.ctx = newAttemptContext(r.d.opts.Clock, r, deadline)
+	r.d.mu.Lock()
+	r.d.running[r] = struct{}{}
+	ended := r.d.attemptsEnded
+	r.d.mu.Unlock()
+	if ended {
+		r.ctx.end(ErrDraining)
+	}
+}
+
+// end closes the attempt's context and hands the outcome to be settled.
+func (r *running) end(res result) {
+	r.ctx.end(context.Canceled)
+	r.d.mu.Lock()
+	_, open := r.d.running[r]
+	delete(r.d.running, r)
+	r.d.mu.Unlock()
+	if !open {
+		return // the drain has given the task back already
+	}
+	now := r.d.opts.Clock.Now()
+	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
+	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
+	r.d.settle(&settling{run: r, settlement: settlement, result: res, endedAt: now})
+}
+
+// deliver does the work: one HTTP exchange, or one call of a handler.
+func (r *running) deliver() result {
+	if r.leased.Task.URL != "" {
+		return r.deliverHTTP()
+	}
+	err := callHandler(r.ctx, r.d.handlers[r.leased.Task.Kind], &r.leased.Task)
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		r.d.log.Error("dispatch: handler panicked", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID,
+			"kind", r.leased.Task.Kind)
+		return result{kind: KindPanic, err: err, text: fmt.Sprintf("%v\n%s", err, panicked.stack)}
+	}
+	return handlerResult(err, context.Cause(r.ctx))
+}
+
+func (r *running) deliverHTTP() result {
+	res := r.d.http.Deliver(r.ctx, worker.Request{
+		Method: r.leased.Task.Method,
+		URL:    r.leased.Task.URL,
+		Header: r.header(),
+		Body:   r.leased.Task.Payload,
+	})
+	switch {
+	case res.Kind == "":
+		return result{status: res.Status}
+	case res.Kind == worker.KindCancelled:
+		return result{released: true, err: context.Cause(r.ctx)}
+	}
+	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet}
+	if out.err == nil {
+		out.err = fmt.Errorf("HTTP status %d", res.Status)
+	}
+	if out.text == "" {
+		out.text = out.err.Error()
+	}
+	return out
+}
+
+func (r *running) retryOfQueue() RetryConfig {
+	if r.settings == nil {
+		return RetryConfig{}
+	}
+	return r.settings.Retry
+}
+
+// number is the attempt's: released attempts do not count.
+func (r *running) number() int { return r.leased.Progress.Attempts + 1 }
+
+// storeTime is a local instant by the store's clock, late by at most the time that the claim's answer took.
+func (r *running) storeTime(local time.Time) time.Time {
+	return r.leased.At.Add(local.Sub(r.claimedAt))
+}
+
+func (r *running) describe() Attempt {
+	return Attempt{
+		Task: &r.leased.Task, Number: r.number(), Token: r.leased.Lease.Token, Worker: r.leased.Worker,
+		ScheduledAt: r.leased.Due, StartedAt: r.storeTime(r.startedAt),
+	}
+}
+
+// record is what the task keeps of an attempt that ended now, its failure aside.
+func (r *running) record(now time.Time) AttemptRecord {
+	return AttemptRecord{
+		Number: r.number(), StartedAt: r.storeTime(r.startedAt), Duration: now.Sub(r.startedAt),
+		Worker: r.leased.Worker, Token: r.leased.Lease.Token,
+	}
+}
+
+// extend moves the deadline to d from now, and the lease with it.
+func (r *running) extend(ctx context.Context, d time.Duration) error {
+	asked := r.d.opts.Clock.Now()
+	length := d + r.d.opts.LeaseGrace
+	current, err := r.d.store.Extend(ctx, r.leased.Task.Queue,
+		[]Extension{{ID: r.leased.Task.ID, Lease: r.leased.Lease, For: length}})
+	if err != nil {
+		return err
+	}
+	if !current[0] {
+		r.ctx.end(ErrLeaseLost)
+		return ErrLeaseLost
+	}
+	r.ctx.move(asked.Add(d), asked.Add(length))
+	return nil
+}
+
+func isTimeout(cause error) bool { return errors.Is(cause, context.DeadlineExceeded) }

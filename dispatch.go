@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dispatchkit/dispatch/cluster"
+	"github.com/dispatchkit/dispatch/scheduler"
+	"github.com/dispatchkit/dispatch/worker"
+)
+
+// Dispatcher is one process's share of the work: it claims due tasks, delivers them and settles how they ended. It is
+// a Client too. Any number of processes may each run one against the same store.
+//
+// Register handlers first, then Start or Run it, once; Stop ends it. All methods but Handle, HandleFunc and Use may be
+// called at any time and concurrently.
+type Dispatcher struct {
+	*Client
+
+	opts     Options
+	log      *logger
+	worker   cluster.WorkerID
+	serves   func(queue string) bool
+	handlers map[string]Handler // guarded by mu until started, constant afterwards
+	http     *worker.Deliverer
+	pool     *worker.Pool[*running]
+	settles  groupCommit[*settling]
+
+	// seq numbers this worker's claims and settles, of all queues: a number never comes back.
+	seq atomic.Int64
+	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time.
+	signal chan struct{}
+
+	mu         sync.Mutex // guards what follows
+	middleware []func(Handler) Handler
+	started    bool
+	sched      *scheduler.Scheduler
+	queues     map[string]*servedQueue
+	unknown    map[string]bool // kinds without handler that were warned of
+	quiet      []chan struct{} // closed when nothing is in progress; see WaitIdle
+	running    map[*running]struct{}
+	// attemptsEnded says that the contexts of attempts have been ended, and that of a late one ends at once.
+	attemptsEnded bool
+
+	life lifetime
+}
+
+// New makes a dispatcher. The error is a *FieldError. Nothing runs before Start.
+func New(store Store, o Options) (*Dispatcher, error) {
+	if store == nil {
+		return nil, fieldErrorf("Store", "is nil")
+	}
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	d := &Dispatcher{
+		Client:   newClient(store, o.Logger, o.Clock, o.StrictQueues, o.retention().dedup),
+		opts:     o,
+		worker:   cluster.NewWorkerID(),
+		serves:   servesQueues(o.Queues),
+		handlers: make(map[string]Handler),
+		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent}),
+		signal:   make(chan struct{}, 1),
+		sched:    scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
+		queues:   make(map[string]*servedQueue),
+		unknown:  make(map[string]bool),
+		running:  make(map[*running]struct{}),
+	}
+	d.log = newLogger(o.Logger.With("worker", string(d.worker)))
+	d.pool = worker.NewPool(o.GlobalConcurrency, d.run)
+	d.settles = groupCommit[*settling]{
+		send: d.sendSettles, maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,
+	}
+	d.Client.hear = d.hear
+	d.life.init()
+	return d, nil
+}
+
+func servesQueues(names []string) func(string) bool {
+	if len(names) == 0 {
+		return func(string) bool { return true }
+	}
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return func(queue string) bool { return set[queue] }
+}
+
+// Worker is the ID of this process: it stands in the leases that the process holds.
+func (d *Dispatcher) Worker() cluster.WorkerID { return d.worker }
+
+// Start begins to work and returns at once. The end of ctx begins the same drain as Stop. It returns ErrStarted when
+// the dispatcher was started or stopped before.
+func (d *Dispatcher) Start(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started || !d.life.start() {
+		return ErrStarted
+	}
+	d.started = true
+	d.wrapHandlers()
+	for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.cleanupLoop} {
+		d.life.goLoop(loop)
+	}
+	stopWatching := context.AfterFunc(ctx, func() { d.life.stop(d.drain) })
+	d.life.onStop(func() { stopWatching() })
+	return nil
+}
+
+// Run starts the dispatcher and blocks until it has been stopped, by the end of ctx or by Stop. It returns nil after a
+// clean drain, ErrDrainTimeout after one that left handlers running, and ErrStarted.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	if err := d.Start(ctx); err != nil {
+		return err
+	}
+	return d.life.wait()
+}
+
+// Stop drains the dispatcher and returns when that is over, after little more than DrainTimeout at the latest: it stops
+// claiming, gives back what has not started, waits for running attempts up to DrainTimeout, ends the contexts of the
+// rest with ErrDraining and gives them back too. It returns ErrDrainTimeout when handlers ignored that. Stopping before
+// Start, or again, does nothing but wait.
+func (d *Dispatcher) Stop() error {
+	d.life.stop(d.drain)
+	err := d.life.wait()
+	if errors.Is(err, errNeverStarted) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package dispatchtest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/jonboulle/clockwork"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch/redisstore"
+)
+
+// Start is the instant at which the time of a new Store stands.
+var Start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Store is a store on an embedded server whose time stands still until Advance moves it.
+type Store struct {
+	*redisstore.Store
+	// Clock is the clock of the store and of the dispatchers that NewDispatcher makes. Read it as you like, but move it
+	// with Advance only.
+	Clock *clockwork.FakeClock
+
+	server *miniredis.Miniredis
+}
+
+// NewStore starts an empty store, which ends with the test. It opens no socket.
+func NewStore(t testing.TB) *Store {
+	t.Helper()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true) // expiries follow SetTime
+	server.SetTime(Start)
+	client := redis.NewClient(&redis.Options{
+		Addr:                  "127.0.0.1:6379", // never dialled; a name would be looked up
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
+		ContextTimeoutEnabled: true,
+		MaxRetries:            -1,
+		DisableIdentity:       true,
+	})
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+	})
+	store, err := redisstore.New(client, redisstore.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("dispatchtest.NewStore: %v", err)
+	}
+	return &Store{Store: store, Clock: clockwork.NewFakeClockAt(Start), server: server}
+}
+
+// Advance moves the time of the store, its expiries and the timers of its dispatchers forward by d, all at once. What
+// falls due meanwhile has not run when Advance returns; RunUntilIdle runs it.
+func (s *Store) Advance(d time.Duration) {
+	// The server first: a timer that fires then finds its task due.
+	s.server.SetTime(s.Clock.Now().Add(d))
+	s.Clock.Advance(d)
+}

@@ -1,0 +1,146 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+const (
+	// obeyPatience is how long handlers may take to return once their context has ended.
+	obeyPatience = time.Second
+	// flushPatience is how long the last outcomes may take into the store.
+	flushPatience = 5 * time.Second
+)
+
+// drain is the way from running to stopped. It runs once, on a goroutine of its own, and takes little more than
+// DrainTimeout at the most.
+func (d *Dispatcher) drain() error {
+	d.life.endLoops()
+	d.giveBack(d.pool.Withdraw(nil))
+	// Claims in flight are answered, and what they lease is given back at once, because draining is on.
+	d.life.group.Wait()
+	d.giveBack(d.pool.Withdraw(nil))
+
+	err := d.awaitPool(d.opts.DrainTimeout)
+	if err != nil {
+		d.endAttempts()
+		if err = d.awaitPool(obeyPatience); err != nil {
+			left := d.abandon()
+			d.log.Error("dispatch: handlers ignore the end of their context; their tasks are given back while they run",
+				"handlers", left)
+			err = ErrDrainTimeout
+		}
+	}
+	if d.awaitSettled(flushPatience) != nil {
+		d.log.Warn("dispatch: stopped before all outcomes were stored; their tasks will run again")
+	}
+	d.http.Close()
+	return err
+}
+
+func (d *Dispatcher) giveBack(waiting []*running) {
+	for _, r := range waiting {
+		d.release(r, 0)
+	}
+}
+
+// endAttempts ends the contexts of all attempts.
+func (d *Dispatcher) endAttempts() {
+	d.mu.Lock()
+	d.attemptsEnded = true
+	open := slices.Collect(maps.Keys(d.running))
+	d.mu.Unlock()
+	for _, r := range open {
+		r.ctx.end(ErrDraining)
+	}
+}
+
+// abandon gives back the tasks whose handlers do not return. What these report later is not settled.
+func (d *Dispatcher) abandon() int {
+	d.mu.Lock()
+	left := slices.Collect(maps.Keys(d.running))
+	clear(d.running)
+	d.mu.Unlock()
+	d.giveBack(left)
+	return len(left)
+}
+
+func (d *Dispatcher) awaitPool(patience time.Duration) error {
+	ctx, cancel := clockwork.WithTimeout(context.Background(), d.opts.Clock, patience)
+	defer cancel()
+	return d.pool.Wait(ctx)
+}
+
+// awaitSettled waits until no lease is held any more.
+func (d *Dispatcher) awaitSettled(patience time.Duration) error {
+	ctx, cancel := clockwork.WithTimeout(context.Background(), d.opts.Clock, patience)
+	defer cancel()
+	return d.awaitQuiet(ctx)
+}
+
+// WaitIdle returns when this process has nothing to do at this moment: the notes of all queues were read, what is due
+// was claimed as far as limits allow, and every attempt has ended and is settled. Later tasks, retries among them, do
+// not count. It returns the error of ctx when that ends first. Tests use it; see dispatchtest.
+func (d *Dispatcher) WaitIdle(ctx context.Context) error {
+	for {
+		d.sweepDue(ctx)
+		d.restQueues(ctx, 0)
+		hints, err := d.store.Hints(ctx, 0)
+		if err != nil {
+			return err
+		}
+		d.hear(hints)
+		d.mu.Lock()
+		done := d.isQuiet(d.opts.Clock.Now())
+		d.mu.Unlock()
+		if done && len(d.queuesToSweep()) == 0 {
+			return nil
+		}
+		if err := d.awaitQuiet(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitQuiet waits until no claim is in flight, no lease held and no queue eligible, or ctx ends.
+func (d *Dispatcher) awaitQuiet(ctx context.Context) error {
+	d.mu.Lock()
+	if d.isQuiet(d.opts.Clock.Now()) {
+		d.mu.Unlock()
+		return nil
+	}
+	quiet := make(chan struct{})
+	d.quiet = append(d.quiet, quiet)
+	d.mu.Unlock()
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isQuiet says whether nothing is in progress. A dispatcher that stops looks for nothing, so what is due does not
+// count then. d.mu is held.
+func (d *Dispatcher) isQuiet(now time.Time) bool {
+	if d.sched.InFlight() > 0 || d.sched.Claiming() > 0 {
+		return false
+	}
+	at, known := d.sched.NextAt(now)
+	return !known || at.After(now) || d.life.loops.Err() != nil
+}
+
+// tellQuiet wakes those who wait for quiet, when it is. d.mu is held.
+func (d *Dispatcher) tellQuiet(now time.Time) {
+	if len(d.quiet) == 0 || !d.isQuiet(now) {
+		return
+	}
+	for _, c := range d.quiet {
+		close(c)
+	}
+	d.quiet = nil
+}

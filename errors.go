@@ -1,0 +1,86 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The states that callers ask for with errors.Is.
+var (
+	// ErrTaskNotFound is returned when a queue has no task of the ID: it never existed, has ended or was deleted.
+	ErrTaskNotFound = errors.New("dispatch: task not found")
+	// ErrQueueNotFound is returned for a queue that does not exist.
+	ErrQueueNotFound = errors.New("dispatch: queue not found")
+	// ErrDuplicateTask is returned when a named task is live or ended less than its dedup window ago. Enqueue returns
+	// the ID with it.
+	ErrDuplicateTask = errors.New("dispatch: duplicate task")
+	// ErrLeaseLost is returned when a worker acts on a task under a lease that is no longer its own. Nothing was
+	// changed. It is also the cause of a handler's context that ends for this reason.
+	ErrLeaseLost = errors.New("dispatch: lease lost")
+	// ErrStoreFull is returned when the store has no memory for a new task. Nothing was stored; running tasks go on.
+	ErrStoreFull = errors.New("dispatch: store is full")
+	// ErrUncertain is returned when a call was sent and its answer was lost: what it asked for may have happened. An
+	// enqueue may be repeated with the ID that was returned with the error.
+	ErrUncertain = errors.New("dispatch: outcome unknown")
+	// ErrConflict is returned when a queue was changed by others, again and again, while UpdateQueue tried to.
+	ErrConflict = errors.New("dispatch: queue changed meanwhile")
+	// ErrDraining is the cause of a handler's context that ends because the dispatcher stops.
+	ErrDraining = errors.New("dispatch: draining")
+	// ErrDrainTimeout is returned by Run and Stop when a handler did not return although its context had ended.
+	ErrDrainTimeout = errors.New("dispatch: handlers still running after the drain timeout")
+	// ErrStarted is returned by Start and Run of a dispatcher that was started or stopped before: there is no restart.
+	ErrStarted = errors.New("dispatch: already started")
+)
+
+// FieldError is bad input: it names the field and what the field may hold. Nothing was stored.
+type FieldError struct {
+	// Field is the path of the field, such as "Task.URL" or "Options.LeaseGrace".
+	Field string
+	// Problem says what is wrong and what the limit is.
+	Problem string
+}
+
+// Error returns the field and the problem.
+func (e *FieldError) Error() string { return "dispatch: " + e.Field + ": " + e.Problem }
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// SkipRetry makes a handler's error final: the task is dead after this attempt, whatever its RetryConfig says. The
+// result wraps err; SkipRetry(nil) is nil.
+func SkipRetry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryDirective{err: err, skip: true}
+}
+
+// RetryAfter makes a handler's error be retried d from now instead of after the backoff. The attempt counts, and an
+// exhausted task is dead all the same. The result wraps err; RetryAfter(d, nil) is nil. A negative d is 0.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryDirective{err: err, after: max(d, 0), fixed: true}
+}
+
+// Snooze makes the task come back d from now without counting the attempt. A negative d is 0.
+func Snooze(d time.Duration) error {
+	return &retryDirective{err: errSnoozed, after: max(d, 0), snooze: true}
+}
+
+var errSnoozed = errors.New("dispatch: snoozed")
+
+// retryDirective is a handler's word on what becomes of its task.
+type retryDirective struct {
+	err    error
+	after  time.Duration
+	fixed  bool // retry after `after` instead of the backoff
+	skip   bool // do not retry
+	snooze bool // come back after `after`, not counted
+}
+
+func (e *retryDirective) Error() string { return e.err.Error() }
+func (e *retryDirective) Unwrap() error { return e.err }

@@ -1,0 +1,74 @@
+package dispatch
+
+import "sync"
+
+// groupCommit gathers items per key and sends them in batches, at most one batch per key at a time: while one is in
+// flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together
+// leave together. A key with nothing to send holds no goroutine and no memory.
+//
+// send is called on a goroutine of the groupCommit's own, which lives until the key has nothing left. It returns when
+// its batch is over. The batch is send's to keep.
+type groupCommit[T any] struct {
+	send func(key string, batch []T)
+	// A batch has at most maxItems items and, unless it has one item, at most maxBytes bytes by size.
+	maxItems, maxBytes int
+	size               func(T) int
+
+	mu       sync.Mutex
+	gathered map[string][]T // a key that is present has a sender
+}
+
+// add hands items over. It does not wait.
+func (g *groupCommit[T]) add(key string, items ...T) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waiting, busy := g.gathered[key]
+	if g.gathered == nil {
+		g.gathered = make(map[string][]T)
+	}
+	g.gathered[key] = append(waiting, items...)
+	if !busy {
+		go g.run(key)
+	}
+}
+
+func (g *groupCommit[T]) run(key string) {
+	for {
+		batch := g.take(key)
+		if batch == nil {
+			return
+		}
+		g.send(key, batch)
+	}
+}
+
+// take removes the next batch of key, or ends the key and returns nil.
+func (g *groupCommit[T]) take(key string) []T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waiting := g.gathered[key]
+	if len(waiting) == 0 {
+		delete(g.gathered, key)
+		return nil
+	}
+	n := cutBatch(waiting, g.maxItems, g.maxBytes, g.size)
+	batch := waiting[:n:n]
+	g.gathered[key] = waiting[n:]
+	if n == len(waiting) {
+		g.gathered[key] = nil // so that the array does not grow for ever
+	}
+	return batch
+}
+
+// cutBatch is how many of the first items make one batch: at most maxItems and maxBytes, but at least one.
+func cutBatch[T any](items []T, maxItems, maxBytes int, size func(T) int) int {
+	n := min(len(items), maxItems)
+	bytes := 0
+	for i, item := range items[:n] {
+		bytes += size(item)
+		if bytes > maxBytes && i > 0 {
+			return i
+		}
+	}
+	return n
+}

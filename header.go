@@ -1,0 +1,65 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const userAgent = "dispatch/0.1"
+
+// The headers that every delivery carries. X-Dispatch-* cannot be set by a task.
+const (
+	// HeaderTaskID is the task's ID: the same on every attempt, so receivers can use it to drop repetitions.
+	HeaderTaskID = "X-Dispatch-Task-Id"
+	// HeaderQueue is the task's queue.
+	HeaderQueue = "X-Dispatch-Queue"
+	// HeaderAttempt is the number of the attempt, 1 for the first.
+	HeaderAttempt = "X-Dispatch-Attempt"
+	// HeaderRetryCount is one less than HeaderAttempt.
+	HeaderRetryCount = "X-Dispatch-Retry-Count"
+	// HeaderScheduledAt is when the attempt was due (RFC 3339, UTC, ms).
+	HeaderScheduledAt = "X-Dispatch-Scheduled-At"
+	// HeaderDeadline is when the attempt is given up (RFC 3339, UTC, ms).
+	HeaderDeadline = "X-Dispatch-Deadline"
+	// HeaderFencingToken rises with every attempt of the queue's tasks: a receiver that remembers the highest one it has
+	// seen for a task can refuse an older attempt that arrives late.
+	HeaderFencingToken = "X-Dispatch-Fencing-Token"
+)
+
+const headerTime = "2006-01-02T15:04:05.000Z07:00"
+
+// header is what the request carries: the task's headers as they were written, and Dispatch's own.
+func (r *running) header() http.Header {
+	t := &r.leased.Task
+	h := make(http.Header, len(t.Header)+9)
+	typed := false
+	for name, values := range t.Header {
+		switch http.CanonicalHeaderKey(name) {
+		case "User-Agent": // always Dispatch's
+			continue
+		case "Content-Type":
+			typed = true
+		}
+		h[name] = values
+	}
+	if !typed && len(t.Payload) > 0 {
+		contentType := "application/octet-stream"
+		if json.Valid(t.Payload) {
+			contentType = "application/json"
+		}
+		h["Content-Type"] = []string{contentType}
+	}
+	deadline, _ := r.ctx.Deadline()
+	h[HeaderTaskID] = []string{string(t.ID)}
+	h[HeaderQueue] = []string{t.Queue}
+	h[HeaderAttempt] = []string{strconv.Itoa(r.number())}
+	h[HeaderRetryCount] = []string{strconv.Itoa(r.number() - 1)}
+	h[HeaderScheduledAt] = []string{formatHeaderTime(r.leased.Due)}
+	h[HeaderDeadline] = []string{formatHeaderTime(r.storeTime(deadline))}
+	h[HeaderFencingToken] = []string{strconv.FormatInt(r.leased.Lease.Token, 10)}
+	return h
+}
+
+func formatHeaderTime(t time.Time) string { return t.UTC().Format(headerTime) }

@@ -1,0 +1,102 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+var errNeverStarted = errors.New("dispatch: stopped before it was started")
+
+// lifetime is the life of a dispatcher: new, started, stopping, stopped. It owns the dispatcher's long-running
+// goroutines and two contexts, which end one after another.
+type lifetime struct {
+	// loops ends when Stop begins: nothing new is looked for.
+	loops    context.Context
+	endLoops context.CancelFunc
+	// reports ends last, when everything that can be settled is: claims and settles in flight use it.
+	reports    context.Context
+	endReports context.CancelFunc
+
+	draining atomic.Bool // the stop has begun
+
+	mu       sync.Mutex
+	state    lifeState
+	atStop   []func()
+	group    sync.WaitGroup // the loops
+	finished chan struct{}  // closed when stopped
+	err      error          // set before finished is closed
+}
+
+type lifeState int
+
+const (
+	lifeNew lifeState = iota
+	lifeStarted
+	lifeStopping
+)
+
+func (l *lifetime) init() {
+	l.loops, l.endLoops = context.WithCancel(context.Background())
+	l.reports, l.endReports = context.WithCancel(context.Background())
+	l.finished = make(chan struct{})
+}
+
+// start says whether this is the first start, and there was no stop before it.
+func (l *lifetime) start() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != lifeNew {
+		return false
+	}
+	l.state = lifeStarted
+	return true
+}
+
+// goLoop runs f until it returns, which it does soon after its context ends.
+func (l *lifetime) goLoop(f func(context.Context)) {
+	l.group.Go(func() { f(l.loops) })
+}
+
+// onStop has f called when the stop begins.
+func (l *lifetime) onStop(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.atStop = append(l.atStop, f)
+}
+
+// stop begins the stop, once: drain runs on a goroutine of its own and says how it went.
+func (l *lifetime) stop(drain func() error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining.Store(true)
+	switch l.state {
+	case lifeNew:
+		l.state = lifeStopping
+		l.err = errNeverStarted
+		l.endAll()
+		close(l.finished)
+	case lifeStarted:
+		l.state = lifeStopping
+		for _, f := range l.atStop {
+			f()
+		}
+		go func() {
+			l.err = drain()
+			l.endAll()
+			close(l.finished)
+		}()
+	}
+}
+
+func (l *lifetime) endAll() {
+	l.endLoops()
+	l.endReports()
+}
+
+// wait blocks until the dispatcher is stopped.
+func (l *lifetime) wait() error {
+	<-l.finished
+	return l.err
+}

@@ -1,0 +1,85 @@
+package dispatch
+
+import (
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Event is how one attempt ended. Every attempt makes one, of HTTP and Go tasks alike, and of leases that were lost.
+type Event struct {
+	// Queue, ID and Kind are the task's; Kind is empty for a task with a URL.
+	Queue string
+	ID    TaskID
+	Kind  string
+	// Outcome is what became of the task, as the store has it.
+	Outcome Outcome
+	// Attempt is the attempt; its StartedAt is zero when it was released before it started.
+	Attempt AttemptRecord
+	// Err is why it failed, or nil.
+	Err error
+	// Late is how long after its due time the attempt was claimed; 0 for leases that were lost.
+	Late time.Duration
+}
+
+// Observer is told of every event, after the store has it, by whichever goroutine settled it: it must be safe for
+// concurrent use, and quick. It is the one place where metrics hang on.
+type Observer func(Event)
+
+// observe tells the observer. A panic of the observer is logged and goes no further.
+func (d *Dispatcher) observe(s *settling, outcome Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("dispatch: observer panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	r := s.run
+	e := Event{
+		Queue: r.leased.Task.Queue, ID: r.leased.Task.ID, Kind: r.leased.Task.Kind, Outcome: outcome, Err: s.result.err,
+	}
+	if !r.leased.Due.IsZero() {
+		e.Late = max(r.leased.At.Sub(r.leased.Due), 0)
+	}
+	switch {
+	case s.settlement.Progress != nil && len(s.settlement.Progress.History) > 0:
+		h := s.settlement.Progress.History
+		e.Attempt = h[len(h)-1]
+	case !r.startedAt.IsZero():
+		e.Attempt = r.record(s.endedAt)
+		e.Attempt.Status = s.result.status
+	default:
+		e.Attempt = AttemptRecord{Number: r.number(), Worker: r.leased.Worker, Token: r.leased.Lease.Token}
+	}
+	d.opts.Observer(e)
+}
+
+// logger says once that a kind of call fails, and once that it works again: an outage is two lines, not thousands.
+type logger struct {
+	*slog.Logger
+
+	mu  sync.Mutex
+	bad map[string]int // failures of each kind of call since it last worked
+}
+
+func newLogger(l *slog.Logger) *logger { return &logger{Logger: l, bad: make(map[string]int)} }
+
+func (l *logger) failing(call string, err error, args ...any) {
+	l.mu.Lock()
+	l.bad[call]++
+	first := l.bad[call] == 1
+	l.mu.Unlock()
+	if first {
+		l.Warn("dispatch: the store does not answer; retrying", append([]any{"call", call, "error", err}, args...)...)
+	}
+}
+
+func (l *logger) recovered(call string) {
+	l.mu.Lock()
+	failures := l.bad[call]
+	delete(l.bad, call)
+	l.mu.Unlock()
+	if failures > 0 {
+		l.Info("dispatch: the store answers again", "call", call, "failures", failures)
+	}
+}

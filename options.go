@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// ClientOptions are the settings of a Client. The zero value is ready for use.
+type ClientOptions struct {
+	// Logger gets the client's warnings; nil means slog.Default(). Payloads, headers and URLs are never logged.
+	Logger *slog.Logger
+	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
+	StrictQueues bool
+}
+
+// Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
+type Options struct {
+	// CleanupInterval is how often retained tasks and names whose time is over are removed. 0 means 1 min.
+	CleanupInterval time.Duration
+	// Clock times everything that is local to the process; nil means the real one. Stored instants are the store's.
+	Clock clockwork.Clock
+	// DedupWindow is how long the name of a named task stays taken after the task has ended. 0 means 1 h, negative none.
+	DedupWindow time.Duration
+	// DrainTimeout is how long Stop waits for running attempts before it ends their contexts. 0 means 25 s.
+	DrainTimeout time.Duration
+	// GlobalConcurrency is how many attempts run at once in this process. 0 means 64.
+	GlobalConcurrency int
+	// HTTPClient delivers the tasks with a URL; nil means one that is tuned for the purpose. Whatever it is set to,
+	// redirects are not followed.
+	HTTPClient *http.Client
+	// LeaseGrace is added to a task's Timeout to make its lease: the time to start the attempt and to report its end.
+	// 0 means 10 s; at least 100 ms.
+	LeaseGrace time.Duration
+	// Logger gets warnings and errors; nil means slog.Default(). Payloads, headers and URLs are never logged.
+	Logger *slog.Logger
+	// Observer is told how every attempt ended; nil means nobody is.
+	Observer Observer
+	// PerQueueClaimCap is the most tasks that one claim asks for. 0 means 100; at most 250.
+	PerQueueClaimCap int
+	// Queues are the queues that this process serves; empty means all.
+	Queues []string
+	// ReconcileInterval is how often the notes of waiting work are read for those that no message has told of. 0 means
+	// 5 s.
+	ReconcileInterval time.Duration
+	// RetentionFailed is how long dead tasks stay readable. 0 means 7 days; negative: they are gone at once.
+	RetentionFailed time.Duration
+	// RetentionSucceeded is how long succeeded tasks stay readable. 0 means that they are gone at once.
+	RetentionSucceeded time.Duration
+	// StrictQueues is as in ClientOptions, for the tasks that this process enqueues.
+	StrictQueues bool
+	// SweepInterval is how often leases that have ended are settled. 0 means 5 s.
+	SweepInterval time.Duration
+}
+
+// withDefaults fills the fields that are zero.
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clockwork.NewRealClock()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Observer == nil {
+		o.Observer = func(Event) {}
+	}
+	o.CleanupInterval = orDefault(o.CleanupInterval, time.Minute)
+	o.DedupWindow = orDefault(o.DedupWindow, defaultDedupWindow)
+	o.DrainTimeout = orDefault(o.DrainTimeout, 25*time.Second)
+	o.GlobalConcurrency = orDefault(o.GlobalConcurrency, 64)
+	o.LeaseGrace = orDefault(o.LeaseGrace, 10*time.Second)
+	o.PerQueueClaimCap = orDefault(o.PerQueueClaimCap, 100)
+	o.ReconcileInterval = orDefault(o.ReconcileInterval, 5*time.Second)
+	o.RetentionFailed = orDefault(o.RetentionFailed, 7*24*time.Hour)
+	o.SweepInterval = orDefault(o.SweepInterval, 5*time.Second)
+	return o
+}
+
+const defaultDedupWindow = time.Hour
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// validate refuses settings that cannot work. It expects the defaults to be filled in.
+func (o Options) validate() error {
+	for _, q := range o.Queues {
+		if !queueNamePattern.MatchString(q) {
+			return fieldErrorf("Options.Queues", "%q does not match %s", clip(q, 120), queueNamePattern)
+		}
+	}
+	for _, c := range []struct {
+		field    string
+		value    time.Duration
+		low, top time.Duration
+	}{
+		{"CleanupInterval", o.CleanupInterval, 100 * time.Millisecond, 24 * time.Hour},
+		{"DrainTimeout", o.DrainTimeout, time.Millisecond, 24 * time.Hour},
+		{"LeaseGrace", o.LeaseGrace, 100 * time.Millisecond, time.Hour},
+		{"ReconcileInterval", o.ReconcileInterval, 10 * time.Millisecond, time.Hour},
+		{"SweepInterval", o.SweepInterval, 10 * time.Millisecond, time.Hour},
+		{"RetentionSucceeded", o.RetentionSucceeded, 0, maxSchedule},
+		{"RetentionFailed", max(o.RetentionFailed, 0), 0, maxSchedule},
+		{"DedupWindow", max(o.DedupWindow, 0), 0, maxSchedule},
+	} {
+		if c.value < c.low || c.value > c.top {
+			return fieldErrorf("Options."+c.field, "%v is not between %v and %v", c.value, c.low, c.top)
+		}
+	}
+	if o.GlobalConcurrency < 1 || o.GlobalConcurrency > 1_000_000 {
+		return fieldErrorf("Options.GlobalConcurrency", "%d is not between 1 and 1000000", o.GlobalConcurrency)
+	}
+	if o.PerQueueClaimCap < 1 || o.PerQueueClaimCap > 250 {
+		return fieldErrorf("Options.PerQueueClaimCap", "%d is not between 1 and 250", o.PerQueueClaimCap)
+	}
+	return nil
+}
+
+// retention is what the options say of things that have ended.
+func (o Options) retention() retention {
+	return retention{succeeded: o.RetentionSucceeded, failed: max(o.RetentionFailed, 0), dedup: max(o.DedupWindow, 0)}
+}

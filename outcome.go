@@ -1,0 +1,119 @@
+package dispatch
+
+import (
+	"errors"
+	"time"
+)
+
+// Outcome is what became of one attempt, as a small set of words fit for a metric's label.
+type Outcome string
+
+// The outcomes of an attempt.
+const (
+	// Succeeded ends the task.
+	Succeeded Outcome = "succeeded"
+	// Retry brings the task back later; the attempt counts.
+	Retry Outcome = "retry"
+	// Dead ends the task as failed.
+	Dead Outcome = "dead"
+	// Released brings the task back; the attempt does not count.
+	Released Outcome = "released"
+	// Discarded is an outcome that came too late: the lease was no longer current, and nothing was changed.
+	Discarded Outcome = "discarded"
+)
+
+// result is how the work of one attempt ended, before anyone has decided what that means for the task. The zero value
+// is success.
+type result struct {
+	kind   ErrorKind
+	err    error
+	text   string // what the attempt record keeps of the error
+	status int
+
+	released bool          // the attempt does not count
+	after    time.Duration // with released or fixed: when to come back
+	fixed    bool          // come back after `after` instead of the backoff
+	final    bool          // do not retry
+}
+
+// handlerResult reads a handler's error: what it says of the task, and why its context had ended, if it had.
+func handlerResult(err, cause error) result {
+	if err == nil {
+		return result{}
+	}
+	var word *retryDirective
+	errors.As(err, &word)
+	switch {
+	case word != nil && word.snooze:
+		return result{released: true, after: word.after, err: err}
+	case errors.Is(cause, ErrDraining):
+		return result{released: true, err: err}
+	}
+	r := result{kind: KindHandler, err: err, text: err.Error()}
+	if isTimeout(cause) {
+		r.kind = KindTimeout
+	}
+	if word != nil {
+		r.after, r.fixed, r.final = word.after, word.fixed, word.skip
+	}
+	return r
+}
+
+// conclude decides what becomes of a task after an attempt. It is the one place that does, for workers and for the
+// sweep of lost leases alike, and it is pure: record is the attempt, now when it ended, both by the store's clock.
+func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
+	s := Settlement{ID: task.Task.ID, Lease: task.Lease}
+	if r.released {
+		s.Outcome, s.After = Released, r.after
+		return s
+	}
+	if r.err == nil && r.kind == "" {
+		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named)
+		if s.After > 0 {
+			s.Progress = task.Progress.with(record)
+		}
+		return s
+	}
+	record.Status, record.ErrorKind, record.Error = r.status, r.kind, clip(r.text, maxErrorText)
+	progress := task.Progress.with(record)
+	s.Progress = progress
+	if r.final || Exhausted(retry, progress.Attempts, progress.FirstAttempt, now) {
+		s.Outcome, s.After, s.Tombstone = Dead, keep.failed, keep.tombstone(task.Named)
+		return s
+	}
+	s.Outcome, s.After = Retry, Backoff(retry, progress.Attempts)
+	if r.fixed {
+		s.After = r.after
+	}
+	return s
+}
+
+// with is the progress after one more attempt. It does not touch p's history.
+func (p Progress) with(record AttemptRecord) *Progress {
+	p.Attempts++
+	p.LastAttempt = record.StartedAt
+	if p.FirstAttempt.IsZero() {
+		p.FirstAttempt = record.StartedAt
+	}
+	kept := p.History[max(0, len(p.History)-(maxHistory-1)):]
+	p.History = append(append(make([]AttemptRecord, 0, len(kept)+1), kept...), record)
+	return &p
+}
+
+const (
+	maxHistory   = 10      // attempts kept with a task
+	maxErrorText = 4 << 10 // bytes of an attempt's error
+)
+
+// retention is how long what has ended is kept.
+type retention struct {
+	succeeded, failed time.Duration
+	dedup             time.Duration // of names; 0 is none
+}
+
+func (k retention) tombstone(named bool) time.Duration {
+	if !named {
+		return 0
+	}
+	return k.dedup
+}

@@ -1,0 +1,131 @@
+package dispatch
+
+import (
+	"context"
+	"iter"
+)
+
+// EnsureQueue creates a queue unless it exists, and says whether it did. A queue that exists is left as it is, so that
+// a deploy never overwrites what an operator has changed; UpdateQueue changes it. Paused, CreatedAt and Version are
+// ignored.
+func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err error) {
+	if err := q.validate(); err != nil {
+		return false, err
+	}
+	return c.store.CreateQueue(ctx, q)
+}
+
+// updateTries bounds UpdateQueue when others change the queue at the same time.
+const updateTries = 10
+
+// UpdateQueue reads a queue, lets change modify it and stores the result, all over again when somebody else changed it
+// meanwhile; so change may be called several times. Changes to Name, Paused, CreatedAt and Version are ignored. An
+// error of change is returned as it is. The new settings are in force from the next claim on, on every process.
+func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queue) error) error {
+	for range updateTries {
+		current, err := c.Queue(ctx, name)
+		if err != nil {
+			return err
+		}
+		updated := *current
+		if err := change(&updated); err != nil {
+			return err
+		}
+		updated.Name, updated.Version, updated.Paused = current.Name, current.Version, current.Paused
+		if err := updated.validate(); err != nil {
+			return err
+		}
+		replaced, err := c.store.ReplaceQueue(ctx, updated)
+		if err != nil {
+			return err
+		}
+		if replaced {
+			<-c.announce(Hint{Queue: name}) // a limit that was raised may let tasks go now
+			return nil
+		}
+	}
+	return ErrConflict
+}
+
+// Queue returns a queue, or ErrQueueNotFound.
+func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
+	if err := validateQueueName("Queue.Name", name); err != nil {
+		return nil, err
+	}
+	return c.store.Queue(ctx, name)
+}
+
+// Queues lists all queues, in no order. A queue that exists during the whole listing is listed, perhaps more than once.
+// After an error the listing ends.
+func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
+	return func(yield func(*Queue, error) bool) {
+		for cursor := uint64(0); ; {
+			names, next, err := c.store.Queues(ctx, cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, name := range names {
+				q, err := c.store.Queue(ctx, name)
+				if isNotFound(err) {
+					continue // deleted meanwhile
+				}
+				if !yield(q, err) || err != nil {
+					return
+				}
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// PauseQueue stops a queue from handing out tasks, or returns ErrQueueNotFound. Attempts that run go on, and tasks can
+// be enqueued. Pausing a paused queue does nothing.
+func (c *Client) PauseQueue(ctx context.Context, name string) error {
+	return c.setPaused(ctx, name, true)
+}
+
+// ResumeQueue ends a pause, or returns ErrQueueNotFound. Resuming a running queue does nothing.
+func (c *Client) ResumeQueue(ctx context.Context, name string) error {
+	if err := c.setPaused(ctx, name, false); err != nil {
+		return err
+	}
+	<-c.announce(Hint{Queue: name})
+	return nil
+}
+
+func (c *Client) setPaused(ctx context.Context, name string, paused bool) error {
+	if err := validateQueueName("Queue.Name", name); err != nil {
+		return err
+	}
+	return c.store.SetPaused(ctx, name, paused)
+}
+
+// DeleteQueue removes a queue with its settings, all its tasks and all names it remembers, or returns ErrQueueNotFound.
+// Attempts that run are not stopped, but what they report is discarded. Enqueuing to the queue creates it anew.
+func (c *Client) DeleteQueue(ctx context.Context, name string) error {
+	if err := validateQueueName("Queue.Name", name); err != nil {
+		return err
+	}
+	return c.store.DeleteQueue(ctx, name)
+}
+
+// PurgeQueue removes the tasks that wait in a queue and were enqueued before the call, or returns ErrQueueNotFound. Once
+// the call has begun none of them starts; the call returns when all are removed. Attempts that run finish, but are not
+// retried. Finished tasks that are retained stay. Names stay taken as if the tasks had ended.
+func (c *Client) PurgeQueue(ctx context.Context, name string) error {
+	if err := validateQueueName("Queue.Name", name); err != nil {
+		return err
+	}
+	return c.store.PurgeQueue(ctx, name, c.dedup)
+}
+
+// Counts counts the tasks of a queue, or returns ErrQueueNotFound. It costs the same whatever the queue holds.
+func (c *Client) Counts(ctx context.Context, name string) (Counts, error) {
+	if err := validateQueueName("Queue.Name", name); err != nil {
+		return Counts{}, err
+	}
+	return c.store.Counts(ctx, name)
+}

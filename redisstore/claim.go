@@ -1,0 +1,97 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+// maxScriptBytes bounds the records that one script call reads: it holds the server for about a millisecond.
+const maxScriptBytes = 512 << 10
+
+// Claim implements dispatch.Claimer. After an uncertain error the caller repeats it under the same Seq.
+func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.ClaimReply, error) {
+	if r.Budget < 1 || r.Budget > maxScriptItems {
+		return nil, fmt.Errorf("redisstore: claim of %d tasks, not 1 to %d", r.Budget, maxScriptItems)
+	}
+	k := s.queueKeys(r.Queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
+	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
+		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	in := replyOf(s.scripts.claim, v)
+	switch code := in.int(); {
+	case in.err != nil:
+		return nil, in.err
+	case code == 0:
+		return nil, dispatch.ErrQueueNotFound
+	case code < 0: // a later claim has run: this one leases nothing, and never will
+		return &dispatch.ClaimReply{Next: -1, LeaseEnd: -1}, nil
+	}
+	return claimReply(in, r.Queue)
+}
+
+func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
+	now := in.int()
+	out := &dispatch.ClaimReply{Next: wait(in.int()), LeaseEnd: wait(in.int())}
+	out.Block, out.Wait = dispatch.Block(in.string()), wait(in.int())
+	version, settings, paused, created := in.int(), in.string(), in.int(), in.int()
+	if settings != "" {
+		q, err := decodeSettings(settings)
+		if err != nil {
+			return nil, fmt.Errorf("redisstore: settings of queue %s: %w", queue, err)
+		}
+		q.Name, q.Version, q.Paused, q.CreatedAt = queue, version, paused == 1, millis(created)
+		out.Settings = q
+	}
+	out.Leased = make([]dispatch.Leased, 0, in.left()/5)
+	for in.left() > 0 && in.err == nil {
+		id, lease, due := in.string(), in.string(), in.int()
+		leased := readLease(queue, id, lease, in.string(), in.string())
+		leased.At, leased.Due = millis(now), millis(due)
+		out.Leased = append(out.Leased, leased)
+	}
+	return out, in.err
+}
+
+// readLease makes a leased task of what the store holds. What cannot be read becomes its Err: it is the store's data,
+// and another version of the program may read it.
+func readLease(queue, id, lease, record, progress string) dispatch.Leased {
+	out := dispatch.Leased{Lease: dispatch.Lease{Fence: lease}}
+	out.Lease.Token, out.Worker, out.Err = parseLease(lease)
+	if out.Err == nil {
+		out.Err = decodeRecord(record, &out.Task, &out.Named)
+	}
+	if out.Err == nil {
+		out.Progress, out.Err = decodeProgress(progress)
+	}
+	if out.Err != nil {
+		out.Task, out.Progress = dispatch.Task{}, dispatch.Progress{}
+	}
+	out.Task.ID, out.Task.Queue = dispatch.TaskID(id), queue
+	return out
+}
+
+// parseLease reads the value that the claim script writes: token, worker, claim number, attempt.
+func parseLease(lease string) (token int64, worker cluster.WorkerID, err error) {
+	first, rest, _ := strings.Cut(lease, " ")
+	holder, _, _ := strings.Cut(rest, " ")
+	token, err = strconv.ParseInt(first, 10, 64)
+	if err != nil || holder == "" {
+		return 0, "", fmt.Errorf("redisstore: lease %q cannot be read", lease)
+	}
+	return token, cluster.WorkerID(holder), nil
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}

@@ -1,0 +1,40 @@
+// Package redisstore keeps Dispatch's tasks in Redis: one server, Sentinel or a Redis Cluster.
+//
+//	store, err := redisstore.Open(ctx, "redis://localhost:6379/0", redisstore.Options{})
+//
+// # Keys
+//
+// PREFIX is "dispatch" unless Options says otherwise. All keys of a queue share one hash tag, and all keys of the fleet
+// another, so each script works on one slot. Every script names all its keys.
+//
+//	PREFIX:{queue}:due         zset    task ID → due time, ms
+//	PREFIX:{queue}:leased      zset    task ID → end of lease, ms
+//	PREFIX:{queue}:leases      hash    task ID → token, worker, claim number, attempt
+//	PREFIX:{queue}:tasks       hash    task ID → record, never changed
+//	PREFIX:{queue}:state       hash    task ID → progress, from the first failed attempt on
+//	PREFIX:{queue}:done        zset    succeeded and retained: task ID → expiry, ms
+//	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
+//	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
+//	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters
+//	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
+//	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
+//	PREFIX:{~}:queues          set     names of all queues
+//	PREFIX:{~}:active          zset    queue → when it has something to do, a hint
+//	PREFIX:{~}:expiring        zset    queue → when it has something to clean up, a hint
+//	PREFIX:{~}:schema          string  version of this layout
+//	PREFIX:wake                channel messages of new hints
+//
+// # Scripts
+//
+// Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
+// nothing can fail, because Redis does not roll back. Enqueue begins with a write that a full server refuses; all others
+// begin with a removal, which a full server never refuses, so that it can be drained. A script that runs twice for one
+// call does no harm: enqueue is keyed by task ID, settle and extend by the lease, claim by its number.
+//
+// # What this does not promise
+//
+// Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them. What
+// was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because they
+// follow the clock. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of one
+// master. Versions of Redis before 7.0 are not tested.
+package redisstore

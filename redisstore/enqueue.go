@@ -1,0 +1,83 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// maxScriptItems bounds the items of one script call; callers send fewer. Lua's unpack ends at about 8,000 values.
+const maxScriptItems = 250
+
+// Enqueue implements dispatch.Enqueuer.
+func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, strict bool) (dispatch.EnqueueReply, error) {
+	if len(tasks) == 0 || len(tasks) > maxScriptItems {
+		return dispatch.EnqueueReply{}, fmt.Errorf("redisstore: enqueue of %d tasks, not 1 to %d", len(tasks), maxScriptItems)
+	}
+	args := make([]any, 2, 2+3*len(tasks))
+	args[0], args[1] = s.now(), ""
+	for i := range tasks {
+		record, err := encodeRecord(&tasks[i])
+		if err != nil {
+			return dispatch.EnqueueReply{}, err
+		}
+		args = append(args, string(tasks[i].ID), dueArg(&tasks[i].Task), record)
+	}
+	k := s.queueKeys(queue)
+	keys := []string{k.due, k.tasks, k.names, k.meta}
+	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
+	if err != nil {
+		return dispatch.EnqueueReply{}, err
+	}
+	r := replyOf(s.scripts.enqueue, v)
+	if r.int() == 1 {
+		return enqueueReply(r, len(tasks))
+	}
+	if strict {
+		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
+	}
+
+	// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.
+	if err := s.listQueue(ctx, queue); err != nil {
+		return dispatch.EnqueueReply{}, err
+	}
+	if args[1], err = encodeSettings(&dispatch.Queue{}); err != nil {
+		return dispatch.EnqueueReply{}, err
+	}
+	if v, err = s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...); err != nil {
+		return dispatch.EnqueueReply{}, err
+	}
+	r = replyOf(s.scripts.enqueue, v)
+	r.int()
+	return enqueueReply(r, len(tasks))
+}
+
+func enqueueReply(r *reply, n int) (dispatch.EnqueueReply, error) {
+	out := dispatch.EnqueueReply{Moved: r.int() == 1, Wait: wait(r.int())}
+	codes := r.string()
+	if r.err == nil && len(codes) != n {
+		r.fail("a digit per task", codes)
+	}
+	if r.err != nil {
+		return dispatch.EnqueueReply{}, r.err
+	}
+	out.Duplicate = make([]bool, n)
+	for i := range codes {
+		out.Duplicate[i] = codes[i] >= '3'
+	}
+	return out, nil
+}
+
+// dueArg is a delay in ms, or "@" and an instant.
+func dueArg(t *dispatch.Task) string {
+	if t.ScheduleTime.IsZero() {
+		return strconv.FormatInt(ms(t.Delay), 10)
+	}
+	at := t.ScheduleTime.UnixMilli()
+	if t.ScheduleTime.Nanosecond()%1e6 != 0 {
+		at++ // never early
+	}
+	return "@" + strconv.FormatInt(at, 10)
+}

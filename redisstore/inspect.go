@@ -1,0 +1,154 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// pageSize is how many entries a listing reads at once.
+const pageSize = 100
+
+// stateOf says which state the keys stand for.
+var stateOf = map[string]dispatch.TaskState{
+	"due": dispatch.TaskWaiting, "leased": dispatch.TaskRunning, "done": dispatch.TaskSucceeded, "dead": dispatch.TaskDead,
+}
+
+// Task implements dispatch.Inspector.
+func (s *Store) Task(ctx context.Context, queue string, id dispatch.TaskID) (*dispatch.TaskInfo, error) {
+	found, err := s.inspect(ctx, queue, []string{string(id)})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, dispatch.ErrTaskNotFound
+	}
+	return found[0], nil
+}
+
+// Tasks implements dispatch.Inspector. It reads the index of the state with ZSCAN, so a page holds the server up no
+// longer for a million tasks than for a hundred.
+func (s *Store) Tasks(ctx context.Context, queue string, state dispatch.TaskState, cursor string) ([]*dispatch.TaskInfo, string, error) {
+	k := s.queueKeys(queue)
+	index := map[dispatch.TaskState]string{
+		dispatch.TaskWaiting: k.due, dispatch.TaskRunning: k.leased, dispatch.TaskSucceeded: k.done, dispatch.TaskDead: k.dead,
+	}[state]
+	ids, next, err := s.scanIndex(ctx, index, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := s.inspect(ctx, queue, ids)
+	if err != nil {
+		return nil, "", err
+	}
+	page := found[:0]
+	for _, t := range found {
+		if t.State == state {
+			page = append(page, t)
+		}
+	}
+	return page, next, nil
+}
+
+// scanIndex reads one page of the IDs of a zset. Cursors are "" at both ends.
+func (s *Store) scanIndex(ctx context.Context, key, cursor string) (ids []string, next string, err error) {
+	from, _ := strconv.ParseUint(cursor, 10, 64)
+	var pairs []string
+	var to uint64
+	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		var err error
+		pairs, to, err = s.client.ZScan(ctx, key, from, "", pageSize).Result()
+		return err
+	})
+	for i := 0; i < len(pairs); i += 2 {
+		ids = append(ids, pairs[i])
+	}
+	if to != 0 {
+		next = strconv.FormatUint(to, 10)
+	}
+	return ids, next, err
+}
+
+// inspect reads tasks wherever they stand; those that are gone are left out.
+func (s *Store) inspect(ctx context.Context, queue string, ids []string) ([]*dispatch.TaskInfo, error) {
+	k := s.queueKeys(queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead}
+	var found []*dispatch.TaskInfo
+	for len(ids) > 0 {
+		v, err := s.run(ctx, evenUncertain, s.scripts.inspect, keys, withIDs(ids, maxScriptBytes)...)
+		if err != nil {
+			return nil, err
+		}
+		r := replyOf(s.scripts.inspect, v)
+		read := int(r.int())
+		for r.left() > 0 && r.err == nil {
+			t, err := readTask(r, queue)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, t)
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		ids = ids[max(read, 1):]
+	}
+	return found, nil
+}
+
+// withIDs puts IDs behind the other arguments of a script, no more than one call may have.
+func withIDs(ids []string, args ...any) []any {
+	for _, id := range ids[:min(len(ids), maxScriptItems)] {
+		args = append(args, id)
+	}
+	return args
+}
+
+func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
+	id, where, score, lease, record, progress := r.string(), r.string(), r.string(), r.string(), r.string(), r.string()
+	if r.err != nil {
+		return nil, r.err
+	}
+	t := &dispatch.TaskInfo{State: stateOf[where], CreatedAt: recordCreated(record)}
+	var named bool
+	if err := decodeRecord(record, &t.Task, &named); err != nil {
+		return nil, err
+	}
+	t.ID, t.Queue = dispatch.TaskID(id), queue
+	var err error
+	if t.Progress, err = decodeProgress(progress); err != nil {
+		return nil, err
+	}
+	at, err := strconv.ParseInt(score, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	switch t.State {
+	case dispatch.TaskWaiting:
+		t.Due = millis(at)
+	case dispatch.TaskRunning:
+		t.LeaseEnd = millis(at)
+		t.Token, t.LeasedBy, err = parseLease(lease)
+	default:
+		t.ExpiresAt = millis(at)
+	}
+	return t, err
+}
+
+// DeleteTask implements dispatch.Inspector.
+func (s *Store) DeleteTask(ctx context.Context, queue string, id dispatch.TaskID, tombstone time.Duration) error {
+	k := s.queueKeys(queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names}
+	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, s.now(), ms(tombstone), string(id))
+	switch {
+	case err != nil:
+		return err
+	case v == int64(0):
+		return dispatch.ErrTaskNotFound
+	case v == int64(2):
+		s.noteExpiry(ctx, queue, tombstone)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+-- claim: lease due tasks of one queue, each under a new token.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] leased zset  score = lease end ms
+-- KEYS[3] leases hash  task ID -> token, worker, claim number, attempt
+-- KEYS[4] tasks  hash  task ID -> record
+-- KEYS[5] state  hash  task ID -> progress
+-- KEYS[6] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[7] meta   hash  settings and counters of the queue
+-- KEYS[8] memo   string  the worker's last claim: number, first token, task IDs
+-- ARGV[1] now     ms; '' = server TIME
+-- ARGV[2] worker  ID
+-- ARGV[3] number  of this claim, rising per worker
+-- ARGV[4] repeat  '1' = a claim of this number may have run before
+-- ARGV[5] budget  1..250
+-- ARGV[6] grace   ms, added to a task's timeout to make its lease
+-- ARGV[7] bytes   of records after which no further task is leased
+-- ARGV[8] version of the settings that the caller knows
+-- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
+--          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms,
+--          then per task: ID, lease, due ms, record, progress or ''}
+--         | {0} no such queue | {-1} a claim with a higher number has run
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- cost    O(budget * log n)
+local micros = (tonumber(ARGV[1]) or 0) * 1000
+if micros == 0 then
+  local t = redis.call('TIME')
+  micros = t[1] * 1000000 + t[2]
+end
+local now = math.floor(micros / 1000)
+local number, budget, limit = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7])
+
+local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
+  'token', 'tombstone', 'created', 'longest')
+if not meta[1] then
+  return {0}
+end
+local generation = tonumber(meta[2])
+local interval, burst, concurrent = tonumber(meta[4] or 0), tonumber(meta[5] or 0), tonumber(meta[6] or 0)
+
+local function wait(key)
+  local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if not head[2] then
+    return -1
+  end
+  return math.max(tonumber(head[2]) - now, 0)
+end
+
+-- The generation, the flag "named" and the timeout of a record. A record that this version cannot read gets a lease of
+-- no more than the grace; the caller puts it off.
+local function header(record)
+  local version, g1, g2, g3, g4 = string.byte(record, 1, 5)
+  local flags, t1, t2, t3, t4 = string.byte(record, 12, 16)
+  if version ~= 1 or not t4 then
+    return generation, false, 0
+  end
+  return ((g1 * 256 + g2) * 256 + g3) * 256 + g4, flags % 2 == 1, ((t1 * 256 + t2) * 256 + t3) * 256 + t4
+end
+
+local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', tonumber(meta[3] or 0), tonumber(meta[10] or 0)}
+if meta[1] ~= ARGV[8] then
+  out[8] = redis.call('HGET', KEYS[7], 'config')
+end
+
+local function give(id, lease, due, record, progress)
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = id, lease, due, record, progress or ''
+end
+
+local function answer()
+  out[3], out[4] = wait(KEYS[1]), wait(KEYS[2])
+  return out
+end
+
+-- A claim that was sent twice: the same answer, as far as the leases still stand.
+local memo = redis.call('GET', KEYS[8])
+if memo then
+  local last, rest = string.match(memo, '^(%d+)(.*)$')
+  if tonumber(last) > number then
+    return {-1}
+  end
+  if tonumber(last) == number then
+    for id, due in string.gmatch(rest, ' (%S+) (%d+)') do
+      local lease = redis.call('HGET', KEYS[3], id)
+      if lease and string.find(lease, ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', 1, true) then
+        give(id, lease, tonumber(due), redis.call('HGET', KEYS[4], id), redis.call('HGET', KEYS[5], id))
+      end
+    end
+    return answer()
+  end
+end
+
+-- How many may be leased: paused, concurrency, rate, in this order.
+local places = budget
+if meta[3] == '1' then
+  places, out[5] = 0, 'paused'
+end
+local held = redis.call('ZCARD', KEYS[2])
+if places > 0 and concurrent > 0 and concurrent - held < places then
+  places = math.max(concurrent - held, 0)
+  out[5] = 'concurrency'
+end
+local tat = 0
+if places > 0 and interval > 0 then
+  -- GCRA in whole microseconds. The clamp keeps a clock that jumped back from blocking the queue.
+  tat = math.min(math.max(tonumber(meta[7] or 0), micros), micros + burst * interval)
+  local tokens = math.floor((micros + burst * interval - tat) / interval)
+  if tokens < places then
+    places, out[5] = math.max(tokens, 0), 'rate'
+  end
+end
+
+-- Choose. Tasks from before a purge, and IDs without a record, are dropped on the way. Records are read many at once, but
+-- no more than surely fit into the bytes: the queue knows its longest.
+local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
+local dropped, named, size = {}, {}, 0
+if places > 0 then
+  local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, places)
+  local hasProgress = redis.call('HLEN', KEYS[5]) > 0
+  if #found < places * 2 then
+    out[5] = '' -- the limit was not what ended it
+  end
+  local ids = {}
+  for i = 1, #found, 2 do
+    ids[#ids + 1] = found[i]
+  end
+  local step = math.max(math.floor(limit / math.max(tonumber(meta[11] or limit), 1)), 1)
+  local read, base = {}, 0
+  for i, id in ipairs(ids) do
+    if i > base + #read then
+      base = i - 1
+      read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
+    end
+    local record = read[i - base]
+    local created, isNamed, timeout = header(record or '')
+    if not record or created < generation then
+      dropped[#dropped + 1] = id
+      if isNamed then
+        named[#named + 1] = id
+      end
+    else
+      local progress = hasProgress and redis.call('HGET', KEYS[5], id)
+      size = size + #record + #(progress or '')
+      local n = #leased + 1
+      if n > 1 and size > limit then
+        out[5] = ''
+        break
+      end
+      leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout, progress
+    end
+  end
+elseif out[5] ~= 'paused' and wait(KEYS[1]) ~= 0 then
+  out[5] = ''
+end
+
+-- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses, so that
+-- a full store can be drained.
+if #dropped > 0 then
+  redis.call('ZREM', KEYS[1], unpack(dropped))
+  redis.call('HDEL', KEYS[4], unpack(dropped))
+  redis.call('HDEL', KEYS[5], unpack(dropped))
+  for _, id in ipairs(named) do
+    redis.call('ZADD', KEYS[6], now + tonumber(meta[9] or 0), id)
+  end
+end
+local count = #leased
+if count > 0 then
+  local token = math.max(tonumber(meta[8] or 0) + 1, now * 1000)
+  local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
+  local ends, leases, notes, longest = {}, {}, {ARGV[3]}, 60000
+  for i, id in ipairs(leased) do
+    local progress, attempt, length = progresses[i], 1, timeouts[i] + grace
+    if progress then
+      local p1, p2, p3, p4 = string.byte(progress, 2, 5)
+      attempt = ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1
+    end
+    local lease = string.format('%.0f', token + i - 1) .. holder .. attempt
+    ends[2 * i - 1], ends[2 * i] = now + length, id
+    leases[2 * i - 1], leases[2 * i] = id, lease
+    notes[2 * i], notes[2 * i + 1] = id, dues[i]
+    longest = math.max(longest, length)
+    give(id, lease, tonumber(dues[i]), records[i], progress)
+  end
+  redis.call('ZREM', KEYS[1], unpack(leased))
+  redis.call('ZADD', KEYS[2], unpack(ends))
+  redis.call('HSET', KEYS[3], unpack(leases))
+  if interval > 0 then
+    redis.call('HSET', KEYS[7], 'token', token + count - 1, 'tat', tat + count * interval)
+  else
+    redis.call('HSET', KEYS[7], 'token', token + count - 1)
+  end
+  -- The memo lives as long as the leases: until then a repetition must find them.
+  redis.call('SET', KEYS[8], table.concat(notes, ' '), 'PX', longest)
+elseif ARGV[4] == '1' then
+  redis.call('ZREM', KEYS[1], '')
+  redis.call('SET', KEYS[8], ARGV[3], 'PX', 60000)
+end
+if out[5] == 'rate' then
+  out[6] = math.max(math.ceil((tat + (count + 1 - burst) * interval - micros) / 1000), 1)
+end
+return answer()

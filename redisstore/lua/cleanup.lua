@@ -1,0 +1,35 @@
+-- cleanup: remove retained tasks and tombstones of one queue whose time is over.
+-- KEYS[1] tasks  hash  task ID -> record
+-- KEYS[2] state  hash  task ID -> progress
+-- KEYS[3] done   zset  succeeded and retained, score = expiry ms
+-- KEYS[4] dead   zset  dead and retained, score = expiry ms
+-- KEYS[5] names  zset  tombstones of named tasks, score = expiry ms
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] limit  of removals per set
+-- returns ms until the next expiry: 0 = more are over, -1 = nothing is left
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- cost    O(limit * log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
+  local over = redis.call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, ARGV[2])
+  if #over > 0 then
+    redis.call('ZREM', zset, unpack(over))
+    if zset ~= KEYS[5] then
+      redis.call('HDEL', KEYS[1], unpack(over))
+      redis.call('HDEL', KEYS[2], unpack(over))
+    end
+  end
+end
+local following = -1
+for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
+  local head = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')
+  local wait = head[2] and math.max(tonumber(head[2]) - now, 0)
+  if wait and (following < 0 or wait < following) then
+    following = wait
+  end
+end
+return following

@@ -1,0 +1,39 @@
+-- delete: remove one task of a queue, wherever it stands. An attempt that runs loses its lease.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] leased zset  score = lease end ms
+-- KEYS[3] leases hash  task ID -> lease
+-- KEYS[4] tasks  hash  task ID -> record
+-- KEYS[5] state  hash  task ID -> progress
+-- KEYS[6] done   zset  succeeded and retained, score = expiry ms
+-- KEYS[7] dead   zset  dead and retained, score = expiry ms
+-- KEYS[8] names  zset  tombstones of named tasks, score = expiry ms
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] tombstone ms, for a named task that was live; 0 = none
+-- ARGV[3] ID     of the task
+-- returns 0 no such task | 1 removed | 2 removed, and its name has a tombstone
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- cost    O(log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local id = ARGV[3]
+local record = redis.call('HGET', KEYS[4], id)
+if not record then
+  return 0
+end
+local b = {string.byte(record, 1, 12)}
+local live = redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id)
+redis.call('ZREM', KEYS[1], id)
+redis.call('ZREM', KEYS[2], id)
+redis.call('HDEL', KEYS[3], id)
+redis.call('HDEL', KEYS[4], id)
+redis.call('HDEL', KEYS[5], id)
+redis.call('ZREM', KEYS[6], id)
+redis.call('ZREM', KEYS[7], id)
+if live and #b == 12 and b[12] % 2 == 1 and tonumber(ARGV[2]) > 0 then
+  redis.call('ZADD', KEYS[8], now + tonumber(ARGV[2]), id)
+  return 2
+end
+return 1

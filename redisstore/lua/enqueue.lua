@@ -1,0 +1,107 @@
+-- enqueue: store tasks of one queue, each on its own.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] tasks  hash  task ID -> record
+-- KEYS[3] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[4] meta   hash  settings and counters of the queue
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
+-- ARGV[3..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
+-- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
+--         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- cost    O(tasks * log n)
+local STAMP = 11 -- bytes that this script puts before what ARGV has: version, generation (4), created ms (6)
+
+local function bytes(n, count)
+  local out = {}
+  for i = count, 1, -1 do
+    out[i] = string.char(n % 256)
+    n = math.floor(n / 256)
+  end
+  return table.concat(out)
+end
+
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest')
+local generation, longest = meta[1], tonumber(meta[2] or 0)
+if not generation and ARGV[2] == '' then
+  return {0}
+end
+local stamp = string.char(1) .. bytes(tonumber(generation or 1), 4) .. bytes(now, 6)
+local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local before = tonumber(head[2])
+
+-- Decide everything first.
+local due, records, codes, earliest, seen = {}, {}, {}, before, {}
+local ids, longer = {}, longest
+for i = 3, #ARGV, 3 do
+  ids[#ids + 1] = ARGV[i]
+end
+local present = {}
+if longest * #ids <= 524288 then
+  present = redis.call('HMGET', KEYS[2], unpack(ids))
+else
+  -- Long records are read only where they may be equal to what came.
+  for n, id in ipairs(ids) do
+    local length = redis.call('HSTRLEN', KEYS[2], id)
+    present[n] = length > 0 and '' -- some other record
+    if length == STAMP + #ARGV[3 * n + 2] then
+      present[n] = redis.call('HGET', KEYS[2], id)
+    end
+  end
+end
+for n, id in ipairs(ids) do
+  local when, record = ARGV[3 * n + 1], ARGV[3 * n + 2]
+  local stored = seen[id] or present[n]
+  local code = '1'
+  if stored then
+    code = '3'
+    if string.sub(stored, STAMP + 1) == record then
+      code = '2'
+    end
+  elseif string.byte(record, 1) % 2 == 1 then
+    local tombstone = tonumber(redis.call('ZSCORE', KEYS[3], id) or 0)
+    if tombstone > now then
+      code = '4'
+    end
+  end
+  if code == '1' then
+    local at
+    if string.byte(when, 1) == 64 then
+      at = math.max(tonumber(string.sub(when, 2)), now)
+    else
+      at = now + tonumber(when)
+    end
+    local k, stamped = #due, stamp .. record
+    due[k + 1], due[k + 2] = at, id
+    records[k + 1], records[k + 2] = id, stamped
+    seen[id] = stamped
+    longer = math.max(longer, #stamped)
+    if not earliest or at < earliest then
+      earliest = at
+    end
+  end
+  codes[n] = code
+end
+
+-- The first write is one that memory pressure refuses, so a full store takes nothing.
+if #due > 0 then
+  redis.call('ZADD', KEYS[1], unpack(due))
+  redis.call('HSET', KEYS[2], unpack(records))
+  if longer > longest then
+    redis.call('HSET', KEYS[4], 'longest', longer) -- lets claim read many records at once and stay within its bytes
+  end
+  if not generation then
+    redis.call('HSET', KEYS[4], 'generation', 1, 'version', 1, 'config', ARGV[2], 'created', now)
+  end
+end
+local moved = 0
+if earliest ~= before then
+  moved = 1
+end
+return {1, moved, (earliest or now) - now, table.concat(codes)}

@@ -1,0 +1,29 @@
+-- extend: move the ends of leases of one queue, each only if it is the current one.
+-- KEYS[1] leased zset  score = lease end ms
+-- KEYS[2] leases hash  task ID -> lease
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2..] repeated: task ID, lease, ms from now to the new end
+-- returns one digit per lease (1 moved, 0 lease is not current)
+-- keeps   leased and leases hold the same IDs
+-- cost    O(leases * log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local codes, ids, ends = {}, {}, {}
+for i = 2, #ARGV, 3 do
+  local code = '0'
+  if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
+    code = '1'
+    ids[#ids + 1] = ARGV[i]
+    ends[#ends + 1], ends[#ends + 2] = now + tonumber(ARGV[i + 2]), ARGV[i]
+  end
+  codes[#codes + 1] = code
+end
+if #ids > 0 then
+  -- The removal first: memory pressure never refuses it, and then not what follows.
+  redis.call('ZREM', KEYS[1], unpack(ids))
+  redis.call('ZADD', KEYS[1], unpack(ends))
+end
+return table.concat(codes)

@@ -1,0 +1,20 @@
+-- hints: read notes of when queues have something to do, soonest first.
+-- KEYS[1] index  zset  queue -> ms
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] within ms from now
+-- ARGV[3] offset
+-- ARGV[4] limit
+-- returns {queue, ms from now (0 = now or before), ...}
+-- keeps   everything: it only reads
+-- cost    O(limit + log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local notes = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now + tonumber(ARGV[2]), 'WITHSCORES',
+  'LIMIT', ARGV[3], ARGV[4])
+for i = 2, #notes, 2 do
+  notes[i] = math.max(tonumber(notes[i]) - now, 0)
+end
+return notes

@@ -1,0 +1,21 @@
+-- look: say when a queue has something to do.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] leased zset  score = lease end ms
+-- KEYS[3] meta   hash  settings and counters of the queue
+-- ARGV[1] now    ms; '' = server TIME
+-- returns ms until a task is due or a lease ends, 0 = now, -1 = nothing. A paused queue has no due tasks.
+-- keeps   everything: it only reads
+-- cost    O(log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+if redis.call('HGET', KEYS[3], 'paused') ~= '1' then
+  local due = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+  if due and (not first or tonumber(due) < tonumber(first)) then
+    first = due
+  end
+end
+return first and math.max(tonumber(first) - now, 0) or -1

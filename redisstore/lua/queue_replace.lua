@@ -1,0 +1,24 @@
+-- queue_replace: replace the settings of a queue, if nobody else did since they were read.
+-- KEYS[1] meta   hash  settings and counters of the queue
+-- ARGV[1] version that was read
+-- ARGV[2] config settings
+-- ARGV[3] interval us between two attempts; 0 = unlimited
+-- ARGV[4] burst  attempts
+-- ARGV[5] concurrent attempts; 0 = unlimited
+-- returns 1 replaced, or stored by an earlier run of this call | 0 the version is another | -1 no such queue
+-- keeps   pause, counters and tasks
+-- cost    O(1)
+local meta = redis.call('HMGET', KEYS[1], 'version', 'config')
+if not meta[1] then
+  return -1
+end
+local version = tonumber(ARGV[1])
+if tonumber(meta[1]) == version + 1 and meta[2] == ARGV[2] then
+  return 1
+end
+if tonumber(meta[1]) ~= version then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'version', version + 1, 'config', ARGV[2], 'interval', ARGV[3], 'burst', ARGV[4],
+  'concurrent', ARGV[5])
+return 1

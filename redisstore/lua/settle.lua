@@ -1,0 +1,146 @@
+-- settle: apply the outcomes of attempts at tasks of one queue, each only if its lease is the current one.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] leased zset  score = lease end ms
+-- KEYS[3] leases hash  task ID -> lease
+-- KEYS[4] tasks  hash  task ID -> record
+-- KEYS[5] state  hash  task ID -> progress
+-- KEYS[6] done   zset  succeeded and retained, score = expiry ms
+-- KEYS[7] dead   zset  dead and retained, score = expiry ms
+-- KEYS[8] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[9] meta   hash  settings and counters of the queue
+-- KEYS[10] memo  string  the worker's last settle: number, one digit per outcome
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] number of this settle, rising per worker; '0' = not remembered
+-- ARGV[3..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
+--           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
+-- returns {1, one digit per outcome (1 applied, 0 lease is not current), moved 0 | 1,
+--          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- cost    O(outcomes * log n)
+local now = tonumber(ARGV[1])
+if not now then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local before = tonumber(head[2])
+local earliest = before
+
+if ARGV[2] ~= '0' then
+  local memo = redis.call('GET', KEYS[10])
+  local last, codes = string.match(memo or '', '^(%d+) (%d+)$')
+  if last == ARGV[2] then
+    return {1, codes, 1, (before or now) - now, -1}
+  end
+end
+
+local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone')
+local generation = tonumber(meta[1] or 1)
+
+-- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
+local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
+local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
+local count = {ok = 0, retry = 0, dead = 0, release = 0}
+
+local function keep(zset, at, id)
+  zset[#zset + 1], zset[#zset + 2] = at, id
+  if not expiry or at < expiry then
+    expiry = at
+  end
+end
+
+local ids = {}
+for i = 3, #ARGV, 6 do
+  ids[#ids + 1] = ARGV[i]
+end
+local leases = redis.call('HMGET', KEYS[3], unpack(ids))
+for n, id in ipairs(ids) do
+  local i = 6 * n - 3
+  local outcome, ms, tombstone = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local code = '0'
+  if not taken[id] and leases[n] == ARGV[i + 1] then
+    code, taken[id] = '1', true
+    ended[#ended + 1] = id
+    local back = outcome == 'retry' or outcome == 'release'
+    if back and generation > 1 then
+      -- A task from before a purge does not come back.
+      local b = {string.byte(redis.call('HGET', KEYS[4], id) or '', 1, 12)}
+      if #b < 12 or ((b[2] * 256 + b[3]) * 256 + b[4]) * 256 + b[5] < generation then
+        back, ms, tombstone, outcome = false, 0, 0, 'release'
+        if #b == 12 and b[12] % 2 == 1 then
+          tombstone = tonumber(meta[2] or 0)
+        end
+      end
+    end
+    count[outcome] = count[outcome] + 1
+    if back then
+      due[#due + 1], due[#due + 2] = now + ms, id
+      if not earliest or now + ms < earliest then
+        earliest = now + ms
+      end
+    else
+      if ms <= 0 then
+        gone[#gone + 1] = id
+      elseif outcome == 'ok' then
+        keep(done, now + ms, id)
+      else
+        keep(dead, now + ms, id)
+      end
+      if tombstone > 0 then
+        keep(names, now + tombstone, id)
+      end
+    end
+    if ARGV[i + 5] ~= '' and (back or ms > 0) then
+      state[#state + 1], state[#state + 2] = id, ARGV[i + 5]
+    end
+  end
+  codes[n] = code
+end
+codes = table.concat(codes)
+if expiry then
+  -- Only what expires before everything else is news.
+  for _, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
+    local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
+    if expiry and first and tonumber(first) <= expiry then
+      expiry = nil
+    end
+  end
+end
+
+-- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses.
+if #ended > 0 then
+  redis.call('ZREM', KEYS[2], unpack(ended))
+  redis.call('HDEL', KEYS[3], unpack(ended))
+  if #gone > 0 then
+    redis.call('HDEL', KEYS[4], unpack(gone))
+    redis.call('HDEL', KEYS[5], unpack(gone))
+  end
+  if #due > 0 then
+    redis.call('ZADD', KEYS[1], unpack(due))
+  end
+  if #done > 0 then
+    redis.call('ZADD', KEYS[6], unpack(done))
+  end
+  if #dead > 0 then
+    redis.call('ZADD', KEYS[7], unpack(dead))
+  end
+  if #names > 0 then
+    redis.call('ZADD', KEYS[8], unpack(names))
+  end
+  if #state > 0 then
+    redis.call('HSET', KEYS[5], unpack(state))
+  end
+  for _, outcome in ipairs({'ok', 'retry', 'dead'}) do
+    if count[outcome] > 0 then
+      redis.call('HINCRBY', KEYS[9], outcome, count[outcome])
+    end
+  end
+  if ARGV[2] ~= '0' then
+    redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
+  end
+end
+local moved = 0
+if earliest ~= before then
+  moved = 1
+end
+return {1, codes, moved, (earliest or now) - now, expiry and math.max(expiry - now, 0) or -1}

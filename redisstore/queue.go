@@ -1,0 +1,162 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// CreateQueue implements dispatch.QueueStore.
+func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error) {
+	config, err := encodeSettings(&q)
+	if err != nil {
+		return false, err
+	}
+	if err := s.listQueue(ctx, q.Name); err != nil { // listed before it exists; see Enqueue
+		return false, err
+	}
+	interval, burst, concurrent := limitArgs(&q)
+	v, err := s.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
+		s.now(), config, interval, burst, concurrent)
+	return v == int64(1), err
+}
+
+func (s *Store) listQueue(ctx context.Context, name string) error {
+	return s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		return s.client.SAdd(ctx, s.queuesKey(), name).Err()
+	})
+}
+
+// ReplaceQueue implements dispatch.QueueStore.
+func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error) {
+	config, err := encodeSettings(&q)
+	if err != nil {
+		return false, err
+	}
+	interval, burst, concurrent := limitArgs(&q)
+	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
+		q.Version, config, interval, burst, concurrent)
+	if v == int64(-1) {
+		return false, dispatch.ErrQueueNotFound
+	}
+	return v == int64(1), err
+}
+
+// Queue implements dispatch.QueueStore.
+func (s *Store) Queue(ctx context.Context, name string) (*dispatch.Queue, error) {
+	var fields []any
+	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		var err error
+		fields, err = s.client.HMGet(ctx, s.queueKeys(name).meta, "config", "version", "paused", "created").Result()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, ok := fields[0].(string)
+	if !ok {
+		return nil, dispatch.ErrQueueNotFound
+	}
+	q, err := decodeSettings(config)
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: settings of queue %s: %w", name, err)
+	}
+	q.Name, q.Version, q.Paused = name, fieldInt(fields[1]), fieldInt(fields[2]) == 1
+	q.CreatedAt = millis(fieldInt(fields[3]))
+	return q, nil
+}
+
+// fieldInt is a field of a hash as an integer; one that is missing is 0.
+func fieldInt(v any) int64 {
+	text, _ := v.(string)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// Queues implements dispatch.QueueStore.
+func (s *Store) Queues(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		var err error
+		names, next, err = s.client.SScan(ctx, s.queuesKey(), cursor, "", pageSize).Result()
+		return err
+	})
+	return names, next, err
+}
+
+// SetPaused implements dispatch.QueueStore.
+func (s *Store) SetPaused(ctx context.Context, name string, paused bool) error {
+	v, err := s.run(ctx, evenUncertain, s.scripts.queuePause, []string{s.queueKeys(name).meta}, flag(paused))
+	if err == nil && v == int64(0) {
+		return dispatch.ErrQueueNotFound
+	}
+	return err
+}
+
+// DeleteQueue implements dispatch.QueueStore. The keys are unlinked: Redis frees their memory in the background.
+func (s *Store) DeleteQueue(ctx context.Context, name string) error {
+	k := s.queueKeys(name)
+	existed, err := s.queueExists(ctx, name)
+	if err != nil {
+		return err
+	}
+	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		return s.client.Unlink(ctx, k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta).Err()
+	})
+	if err == nil {
+		err = s.unlistQueue(ctx, name)
+	}
+	if err == nil && !existed {
+		err = dispatch.ErrQueueNotFound
+	}
+	return err
+}
+
+// unlistQueue takes a queue off the list, and puts it back if somebody has enqueued to it meanwhile: whoever creates a
+// queue lists it first, so a look after the removal sees every queue that the removal could have hidden.
+func (s *Store) unlistQueue(ctx context.Context, name string) error {
+	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.SRem(ctx, s.queuesKey(), name)
+			p.ZRem(ctx, s.expiringKey(), name)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	exists, err := s.queueExists(ctx, name)
+	if err == nil && exists {
+		err = s.listQueue(ctx, name)
+	}
+	return err
+}
+
+func (s *Store) queueExists(ctx context.Context, name string) (bool, error) {
+	_, err := s.Queue(ctx, name)
+	if errors.Is(err, dispatch.ErrQueueNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Counts implements dispatch.QueueStore.
+func (s *Store) Counts(ctx context.Context, name string) (dispatch.Counts, error) {
+	k := s.queueKeys(name)
+	v, err := s.run(ctx, evenUncertain, s.scripts.counts, []string{k.due, k.leased, k.done, k.dead, k.meta}, s.now())
+	if err != nil {
+		return dispatch.Counts{}, err
+	}
+	r := replyOf(s.scripts.counts, v)
+	if r.int() == 0 && r.err == nil {
+		return dispatch.Counts{}, dispatch.ErrQueueNotFound
+	}
+	out := dispatch.Counts{Ready: r.int(), Scheduled: r.int(), Running: r.int(), Succeeded: r.int(), Dead: r.int(),
+		TotalSucceeded: r.int(), TotalDead: r.int(), TotalRetried: r.int()}
+	return out, r.err
+}

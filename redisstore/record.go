@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// A stored record is a header of fixed length, which scripts read with string.byte, and a msgpack map, which no script
+// looks into:
+//
+//	1     format version
+//	2-5   generation of the queue: rises with every purge         written by enqueue.lua
+//	6-11  created, ms                                             written by enqueue.lua
+//	12    flags: bit 0 = named
+//	13-16 timeout, ms
+//	17-   body: map of field number to value
+//
+// Numbers are big-endian. A field of the body keeps its number and its meaning for good; new fields get new numbers, and
+// a reader skips numbers that it does not know. Zero values are left out.
+const (
+	recordVersion = 1
+	stampBytes    = 11 // what the script writes
+	headerBytes   = 16
+	flagNamed     = 1
+)
+
+// The fields of a record's body.
+const (
+	fieldKind = 1 + iota
+	fieldURL
+	fieldMethod
+	fieldHeader
+	fieldPayload
+	fieldRetry
+	fieldMetadata
+	fieldNonce // of named tasks: tells a repeated call from another one
+)
+
+// encodeRecord encodes what follows the stamp. The same submission always gives the same bytes: the script compares them.
+func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
+	t := &sub.Task
+	w := newWriter(64 + len(t.Payload) + len(t.URL))
+	head := [headerBytes - stampBytes]byte{}
+	if sub.Named {
+		head[0] |= flagNamed
+	}
+	binary.BigEndian.PutUint32(head[1:], uint32(t.Timeout.Milliseconds()))
+	w.buf.Write(head[:])
+
+	w.mapOf(present(t.Kind != "", t.URL != "", t.Method != "", len(t.Header) > 0, len(t.Payload) > 0, t.Retry != nil,
+		len(t.Metadata) > 0, sub.Named))
+	w.stringField(fieldKind, t.Kind)
+	w.stringField(fieldURL, t.URL)
+	w.stringField(fieldMethod, t.Method)
+	if len(t.Header) > 0 {
+		w.field(fieldHeader)
+		w.mapOf(len(t.Header))
+		for _, name := range slices.Sorted(maps.Keys(t.Header)) {
+			w.string(name)
+			w.arrayOf(len(t.Header[name]))
+			for _, v := range t.Header[name] {
+				w.string(v)
+			}
+		}
+	}
+	if len(t.Payload) > 0 {
+		w.field(fieldPayload)
+		w.bytes(t.Payload)
+	}
+	if t.Retry != nil {
+		w.field(fieldRetry)
+		w.retry(t.Retry)
+	}
+	if len(t.Metadata) > 0 {
+		w.field(fieldMetadata)
+		w.mapOf(len(t.Metadata))
+		for _, name := range slices.Sorted(maps.Keys(t.Metadata)) {
+			w.string(name)
+			w.string(t.Metadata[name])
+		}
+	}
+	if sub.Named {
+		w.field(fieldNonce)
+		w.uint(sub.Nonce)
+	}
+	return w.result()
+}
+
+// decodeRecord decodes a stored record into a task.
+func decodeRecord(record string, t *dispatch.Task, named *bool) error {
+	if len(record) < headerBytes {
+		return fmt.Errorf("redisstore: record of %d bytes", len(record))
+	}
+	if v := record[0]; v != recordVersion {
+		return fmt.Errorf("redisstore: record has format %d; this program knows %d", v, recordVersion)
+	}
+	*named = record[stampBytes]&flagNamed != 0
+	t.Timeout = time.Duration(binary.BigEndian.Uint32([]byte(record[12:16]))) * time.Millisecond
+	return readMap([]byte(record[headerBytes:]), func(r *reader, field uint64) {
+		switch field {
+		case fieldKind:
+			t.Kind = r.string()
+		case fieldURL:
+			t.URL = r.string()
+		case fieldMethod:
+			t.Method = r.string()
+		case fieldHeader:
+			t.Header = make(http.Header)
+			for range r.mapLen() {
+				name := r.string()
+				for range r.arrayLen() {
+					t.Header[name] = append(t.Header[name], r.string())
+				}
+			}
+		case fieldPayload:
+			t.Payload = r.bytes()
+		case fieldRetry:
+			t.Retry = new(dispatch.RetryConfig)
+			r.retry(t.Retry)
+		case fieldMetadata:
+			t.Metadata = make(map[string]string)
+			for range r.mapLen() {
+				name := r.string()
+				t.Metadata[name] = r.string()
+			}
+		default:
+			r.skip()
+		}
+	})
+}
+
+// recordCreated is when a record was stored.
+func recordCreated(record string) time.Time {
+	if len(record) < stampBytes {
+		return time.Time{}
+	}
+	return millis(int64(binary.BigEndian.Uint64(append([]byte{0, 0}, record[5:11]...))))
+}
+
+func present(fields ...bool) int {
+	n := 0
+	for _, f := range fields {
+		if f {
+			n++
+		}
+	}
+	return n
+}
+
+// retry writes a RetryConfig as an array of five integers, times in ns.
+func (w *writer) retry(rc *dispatch.RetryConfig) {
+	w.arrayOf(5)
+	for _, v := range []int64{int64(rc.MaxAttempts), int64(rc.MaxRetryDuration), int64(rc.MinBackoff),
+		int64(rc.MaxBackoff), int64(rc.MaxDoublings)} {
+		w.int(v)
+	}
+}
+
+// retry reads what the writer's retry wrote, and skips what later versions may have added.
+func (r *reader) retry(rc *dispatch.RetryConfig) {
+	n := r.arrayLen()
+	for i := range n {
+		switch i {
+		case 0:
+			rc.MaxAttempts = int(r.int())
+		case 1:
+			rc.MaxRetryDuration = time.Duration(r.int())
+		case 2:
+			rc.MinBackoff = time.Duration(r.int())
+		case 3:
+			rc.MaxBackoff = time.Duration(r.int())
+		case 4:
+			rc.MaxDoublings = int(r.int())
+		default:
+			r.skip()
+		}
+	}
+}

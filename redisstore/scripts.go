@@ -1,0 +1,130 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// script is one .lua file. Its text is constant; only KEYS and ARGV carry data.
+type script struct {
+	name, source, sha string
+}
+
+// scripts are all transitions, one file each.
+type scripts struct {
+	announce, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
+	queueCreate, queuePause, queueReplace, rest, settle *script
+}
+
+// loadScripts reads the embedded files. preamble goes before each text: tests put "#!lua" there, which makes Redis
+// refuse keys that are not declared.
+func loadScripts(preamble string) scripts {
+	load := func(name string) *script {
+		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic("redisstore: " + err.Error()) // the file is part of the program
+		}
+		source := preamble + string(text)
+		sum := sha1.Sum([]byte(source))
+		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+	}
+	return scripts{
+		announce: load("announce"), claim: load("claim"), cleanup: load("cleanup"), counts: load("counts"),
+		delete: load("delete"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
+		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
+		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
+		queueReplace: load("queue_replace"), rest: load("rest"), settle: load("settle"),
+	}
+}
+
+// run runs a script, again and again while the server refuses for the moment; see persist.
+func (s *Store) run(ctx context.Context, mode persistence, sc *script, keys []string, args ...any) (any, error) {
+	var reply any
+	err := s.persist(ctx, mode, func(ctx context.Context) error {
+		var err error
+		reply, err = s.client.EvalSha(ctx, sc.sha, keys, args...).Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			// Flushed, restarted or failed over. EVAL brings the text, and the server keeps it.
+			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: %s: %w", sc.name, err)
+	}
+	return reply, nil
+}
+
+// reply reads the array that a script returned. A script that answers in another way is broken, and the first reader
+// says so.
+type reply struct {
+	script string
+	items  []any
+	err    error
+}
+
+func replyOf(sc *script, v any) *reply {
+	items, ok := v.([]any)
+	r := &reply{script: sc.name, items: items}
+	if !ok {
+		r.fail("array", v)
+	}
+	return r
+}
+
+func (r *reply) fail(want string, got any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("redisstore: %s answered %T where it should answer %s", r.script, got, want)
+	}
+}
+
+func (r *reply) left() int { return len(r.items) }
+
+func (r *reply) next() any {
+	if len(r.items) == 0 {
+		r.fail("more", nil)
+		return nil
+	}
+	v := r.items[0]
+	r.items = r.items[1:]
+	return v
+}
+
+func (r *reply) int() int64 {
+	v := r.next()
+	n, ok := v.(int64)
+	if !ok && r.err == nil {
+		r.fail("an integer", v)
+	}
+	return n
+}
+
+func (r *reply) string() string {
+	v := r.next()
+	text, ok := v.(string)
+	if !ok && r.err == nil {
+		r.fail("a string", v)
+	}
+	return text
+}
+
+// digits turns one digit per item into whether it is '1'.
+func digits(codes string, n int) ([]bool, error) {
+	if len(codes) != n || strings.Trim(codes, "01") != "" {
+		return nil, fmt.Errorf("redisstore: %d codes for %d items", len(codes), n)
+	}
+	out := make([]bool, n)
+	for i := range out {
+		out[i] = codes[i] == '1'
+	}
+	return out, nil
+}

@@ -1,0 +1,71 @@
+package redisstore
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// Stored settings of a queue are a version byte and a msgpack map; the rules for fields are those of records. What
+// scripts need of them stands beside it in fields of its own; see limitArgs.
+const settingsVersion = 1
+
+const (
+	fieldRate = 1 + iota
+	fieldBurst
+	fieldConcurrent
+	fieldWeight
+	fieldQueueRetry
+)
+
+func encodeSettings(q *dispatch.Queue) (string, error) {
+	w := newWriter(64)
+	w.buf.WriteByte(settingsVersion)
+	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true))
+	if q.Rate != 0 {
+		w.field(fieldRate)
+		w.float(q.Rate)
+	}
+	w.intField(fieldBurst, int64(q.Burst))
+	w.intField(fieldConcurrent, int64(q.MaxConcurrent))
+	w.intField(fieldWeight, int64(q.Weight))
+	w.field(fieldQueueRetry)
+	w.retry(&q.Retry)
+	b, err := w.result()
+	return string(b), err
+}
+
+func decodeSettings(s string) (*dispatch.Queue, error) {
+	if s == "" || s[0] != settingsVersion {
+		return nil, fmt.Errorf("%w: settings of an unknown format", errMalformed)
+	}
+	q := new(dispatch.Queue)
+	err := readMap([]byte(s[1:]), func(r *reader, field uint64) {
+		switch field {
+		case fieldRate:
+			q.Rate = r.float()
+		case fieldBurst:
+			q.Burst = int(r.int())
+		case fieldConcurrent:
+			q.MaxConcurrent = int(r.int())
+		case fieldWeight:
+			q.Weight = int(r.int())
+		case fieldQueueRetry:
+			r.retry(&q.Retry)
+		default:
+			r.skip()
+		}
+	})
+	return q, err
+}
+
+// limitArgs are a queue's limits as the scripts read them: µs between two attempts, burst, concurrent attempts; 0 is no
+// limit.
+func limitArgs(q *dispatch.Queue) (interval, burst, concurrent int64) {
+	if q.Rate > 0 {
+		interval = max(int64(math.Round(1e6/q.Rate)), 1)
+		burst = int64(q.EffectiveBurst())
+	}
+	return interval, burst, int64(max(q.MaxConcurrent, 0))
+}

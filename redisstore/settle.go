@@ -1,0 +1,87 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+var outcomeWords = map[dispatch.Outcome]string{
+	dispatch.Succeeded: "ok", dispatch.Retry: "retry", dispatch.Dead: "dead", dispatch.Released: "release",
+}
+
+// Settle implements dispatch.Settler.
+func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.SettleReply, error) {
+	if len(r.Items) == 0 || len(r.Items) > maxScriptItems {
+		return dispatch.SettleReply{}, fmt.Errorf("redisstore: settle of %d tasks, not 1 to %d", len(r.Items), maxScriptItems)
+	}
+	args := make([]any, 2, 2+6*len(r.Items))
+	args[0], args[1] = s.now(), r.Seq
+	for i := range r.Items {
+		item := &r.Items[i]
+		word := outcomeWords[item.Outcome]
+		if word == "" {
+			return dispatch.SettleReply{}, fmt.Errorf("redisstore: outcome %q cannot be stored", item.Outcome)
+		}
+		progress := ""
+		if item.Progress != nil {
+			var err error
+			if progress, err = encodeProgress(item.Progress); err != nil {
+				return dispatch.SettleReply{}, err
+			}
+		}
+		args = append(args, string(item.ID), item.Lease.Fence, word, ms(item.After), ms(item.Tombstone), progress)
+	}
+	k := s.queueKeys(r.Queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta, s.settleMemo(r.Queue, r.Worker)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.settle, keys, args...)
+	if err != nil {
+		return dispatch.SettleReply{}, err
+	}
+	in := replyOf(s.scripts.settle, v)
+	in.int()
+	codes := in.string()
+	out := dispatch.SettleReply{Moved: in.int() == 1, Wait: wait(in.int())}
+	expires := wait(in.int())
+	if in.err != nil {
+		return dispatch.SettleReply{}, in.err
+	}
+	if out.Applied, err = digits(codes, len(r.Items)); err != nil {
+		return dispatch.SettleReply{}, err
+	}
+	s.noteExpiry(ctx, r.Queue, expires)
+	return out, nil
+}
+
+// Extend implements dispatch.Settler.
+func (s *Store) Extend(ctx context.Context, queue string, extensions []dispatch.Extension) ([]bool, error) {
+	if len(extensions) == 0 || len(extensions) > maxScriptItems {
+		return nil, fmt.Errorf("redisstore: extend of %d leases, not 1 to %d", len(extensions), maxScriptItems)
+	}
+	args := make([]any, 1, 1+3*len(extensions))
+	args[0] = s.now()
+	for _, e := range extensions {
+		args = append(args, string(e.ID), e.Lease.Fence, ms(e.For))
+	}
+	k := s.queueKeys(queue)
+	v, err := s.run(ctx, evenUncertain, s.scripts.extend, []string{k.leased, k.leases}, args...)
+	if err != nil {
+		return nil, err
+	}
+	codes, _ := v.(string)
+	return digits(codes, len(extensions))
+}
+
+// noteExpiry notes when a queue has something to clean up, unless sooner is noted. A note that is lost costs memory for
+// a while and nothing else: the next thing that expires in the queue brings a new one.
+func (s *Store) noteExpiry(ctx context.Context, queue string, in time.Duration) {
+	if in < 0 {
+		return
+	}
+	_, err := s.run(ctx, evenUncertain, s.scripts.announce, []string{s.expiringKey()}, s.now(), "", "", ms(in), queue)
+	if err != nil {
+		s.log.Warn("redisstore: the time for a queue's clean-up was not noted", "queue", queue, "error", err)
+	}
+}

@@ -1,0 +1,159 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// pingInterval is how often the connection that listens is tried when no message comes.
+const pingInterval = 10 * time.Second
+
+// Announce implements dispatch.Waker.
+func (s *Store) Announce(ctx context.Context, hints []dispatch.Hint) error {
+	return s.noteHints(ctx, hints, true)
+}
+
+// noteHints notes hints unless sooner is noted, and tells everybody if tell says so.
+func (s *Store) noteHints(ctx context.Context, hints []dispatch.Hint, tell bool) error {
+	for len(hints) > 0 {
+		part := hints[:min(len(hints), maxScriptItems)]
+		hints = hints[len(part):]
+		args := []any{s.now(), "", ""}
+		if tell {
+			args[1], args[2] = s.wakeChannel(), formatHints(part)
+		}
+		for _, h := range part {
+			args = append(args, ms(max(h.Wait, 0)), h.Queue)
+		}
+		if _, err := s.run(ctx, evenUncertain, s.scripts.announce, []string{s.activeKey()}, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hints implements dispatch.Waker.
+func (s *Store) Hints(ctx context.Context, within time.Duration) ([]dispatch.Hint, error) {
+	const page = 1000
+	var all []dispatch.Hint
+	for {
+		hints, err := s.readNotes(ctx, s.activeKey(), within, len(all), page)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, hints...); len(hints) < page {
+			return all, nil
+		}
+	}
+}
+
+// Rest implements dispatch.Waker. The look at each queue comes after its note was written: whoever enqueues meanwhile is
+// seen by the look, or notes the queue after the removal.
+func (s *Store) Rest(ctx context.Context, hints []dispatch.Hint) ([]dispatch.Hint, error) {
+	var busy []dispatch.Hint
+	for len(hints) > 0 {
+		part := hints[:min(len(hints), maxScriptItems)]
+		hints = hints[len(part):]
+		if err := s.replaceNotes(ctx, s.activeKey(), part); err != nil {
+			return busy, err
+		}
+		for _, noted := range part {
+			seen, err := s.look(ctx, noted.Queue)
+			if err != nil {
+				// Not knowing, the note says "now".
+				return busy, errors.Join(err, s.noteHints(ctx, part, false))
+			}
+			if seen >= 0 && (noted.Wait < 0 || seen < noted.Wait) {
+				hint := dispatch.Hint{Queue: noted.Queue, Wait: seen}
+				if err := s.noteHints(ctx, []dispatch.Hint{hint}, false); err != nil {
+					return busy, err
+				}
+				busy = append(busy, hint)
+			}
+		}
+	}
+	return busy, nil
+}
+
+// Look implements dispatch.Waker.
+func (s *Store) Look(ctx context.Context, queues []string) ([]dispatch.Hint, error) {
+	var hints []dispatch.Hint
+	for _, q := range queues {
+		seen, err := s.look(ctx, q)
+		if err != nil {
+			return hints, err
+		}
+		if seen >= 0 {
+			hints = append(hints, dispatch.Hint{Queue: q, Wait: seen})
+		}
+	}
+	return hints, nil
+}
+
+// look is how long until a queue has something to do, below zero for nothing.
+func (s *Store) look(ctx context.Context, queue string) (time.Duration, error) {
+	k := s.queueKeys(queue)
+	v, err := s.run(ctx, evenUncertain, s.scripts.look, []string{k.due, k.leased, k.meta}, s.now())
+	n, _ := v.(int64)
+	return wait(n), err
+}
+
+// Listen implements dispatch.Waker. The client reconnects by itself, and says so with each new subscription.
+func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch.Hint)) error {
+	sub := s.client.Subscribe(ctx, s.wakeChannel())
+	defer sub.Close()
+	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(pingInterval))
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m, open := <-messages:
+			if !open {
+				return errors.New("redisstore: subscription closed")
+			}
+			switch m := m.(type) {
+			case *redis.Subscription:
+				joined()
+			case *redis.Message:
+				if hints := parseHints(m.Payload); len(hints) > 0 {
+					heard(hints)
+				}
+			}
+		}
+	}
+}
+
+// formatHints writes a message: ms and queue, again and again, with spaces between.
+func formatHints(hints []dispatch.Hint) string {
+	var b strings.Builder
+	for i, h := range hints {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.FormatInt(ms(max(h.Wait, 0)), 10))
+		b.WriteByte(' ')
+		b.WriteString(h.Queue)
+	}
+	return b.String()
+}
+
+// parseHints reads a message, as far as it is one: anybody may publish to the channel.
+func parseHints(message string) []dispatch.Hint {
+	words := strings.Fields(message)
+	hints := make([]dispatch.Hint, 0, len(words)/2)
+	for i := 0; i+1 < len(words); i += 2 {
+		n, err := strconv.ParseUint(words[i], 10, 40)
+		if err != nil {
+			return hints
+		}
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n))})
+	}
+	return hints
+}

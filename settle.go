@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	settleBatchItems = 200
+	settleBatchBytes = 512 << 10
+	settlePatience   = 5 * time.Second
+)
+
+// settling is one attempt's outcome on its way into the store.
+type settling struct {
+	run        *running
+	settlement Settlement
+	result     result
+	endedAt    time.Time // local; what the settlement says of "after" counts from here
+	swept      bool      // the lease was not this process's
+}
+
+func (s *settling) size() int {
+	n := 200
+	if p := s.settlement.Progress; p != nil {
+		for _, a := range p.History {
+			n += 100 + len(a.Error)
+		}
+	}
+	return n
+}
+
+// settle hands an outcome over to be stored. Outcomes of a queue that come together are stored together.
+func (d *Dispatcher) settle(s *settling) {
+	d.settles.add(s.run.leased.Task.Queue, s)
+}
+
+// release gives a task back that has not started; it is due again after the delay.
+func (d *Dispatcher) release(r *running, delay time.Duration) {
+	d.settle(&settling{
+		run:        r,
+		settlement: Settlement{ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay},
+		result:     result{released: true},
+		endedAt:    d.opts.Clock.Now(),
+	})
+}
+
+// sendSettles stores the outcomes that gathered for one queue, under one number, and tries again until it has an answer
+// or every lease is over by the local clock: by then the tasks are given to others, and nothing of this is needed.
+func (d *Dispatcher) sendSettles(queue string, batch []*settling) {
+	request := SettleRequest{Queue: queue, Worker: d.worker, Seq: d.seq.Add(1), Items: make([]Settlement, len(batch))}
+	for failures := 1; ; failures++ {
+		now := d.opts.Clock.Now()
+		for i, s := range batch {
+			request.Items[i] = s.settlement
+			if o := s.settlement.Outcome; o == Retry || o == Released {
+				request.Items[i].After = max(s.settlement.After-now.Sub(s.endedAt), 0)
+			}
+		}
+		ctx, cancel := context.WithTimeout(d.life.reports, settlePatience)
+		reply, err := d.store.Settle(ctx, request)
+		cancel()
+		if err == nil {
+			d.log.recovered("settle")
+			d.settled(queue, batch, reply)
+			return
+		}
+		if d.life.reports.Err() != nil || isNotFound(err) || d.allOver(batch) {
+			d.log.Warn("dispatch: outcomes could not be stored; their tasks will run again",
+				"queue", queue, "tasks", len(batch), "error", err)
+			d.settled(queue, batch, SettleReply{Applied: make([]bool, len(batch))})
+			return
+		}
+		d.log.failing("settle", err, "queue", queue)
+		d.pause(d.life.reports, backoffAfter(failures))
+	}
+}
+
+// allOver says whether no lease of a batch can still be this process's. Swept ones never are.
+func (d *Dispatcher) allOver(batch []*settling) bool {
+	now := d.opts.Clock.Now()
+	for _, s := range batch {
+		if !s.swept && now.Before(s.run.until()) {
+			return false
+		}
+	}
+	return true
+}
+
+// until is when the attempt's lease ends by the local clock.
+func (r *running) until() time.Time {
+	if r.ctx == nil {
+		return r.leaseUntil
+	}
+	return r.ctx.leaseUntil()
+}
+
+// settled frees the places of a batch and tells the observer how each attempt ended.
+func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
+	if reply.Moved {
+		d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0)})
+	}
+	now := d.opts.Clock.Now()
+	for i, s := range batch {
+		outcome := s.settlement.Outcome
+		if !reply.Applied[i] {
+			outcome = Discarded
+		}
+		d.observe(s, outcome)
+	}
+	own := 0
+	for _, s := range batch {
+		if !s.swept {
+			own++
+		}
+	}
+	d.mu.Lock()
+	if own > 0 {
+		d.sched.Done(queue, own, now)
+	}
+	d.tellQuiet(now)
+	d.mu.Unlock()
+	d.poke()
+}
+
+// pause waits, or less when ctx ends.
+func (d *Dispatcher) pause(ctx context.Context, wait time.Duration) {
+	timer := d.opts.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.Chan():
+	case <-ctx.Done():
+	}
+}

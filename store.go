@@ -1,0 +1,263 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+// Store is everything that Dispatch asks of its storage, as named facets. redisstore has the implementation; the suite
+// in redisstore/storetest says what every other one must do.
+//
+// All methods are safe for concurrent use and return within a second when their context ends. Every instant that is
+// stored, and every decision about one, is by the store's clock; methods answer with relative waits, which callers time
+// by their own clock. A wait below zero means "nothing known". Every method may be repeated after an error.
+type Store interface {
+	Enqueuer
+	Claimer
+	Settler
+	Sweeper
+	Waker
+	QueueStore
+	Inspector
+}
+
+// Enqueuer takes tasks in.
+type Enqueuer interface {
+	// Enqueue stores tasks of one queue, each on its own: one refused does not hold up the others. A queue that does
+	// not exist is created with default settings, or with strict refused whole with ErrQueueNotFound.
+	//
+	// The error is about the call: with ErrUncertain some or all of the tasks may have been stored, with any other
+	// none were.
+	Enqueue(ctx context.Context, queue string, tasks []Submission, strict bool) (EnqueueReply, error)
+}
+
+// Submission is a task on its way into the store: valid, with an ID, a Method and a Timeout.
+type Submission struct {
+	Task
+	// Named says that the caller chose the ID, so that the name stays taken for a while after the task has ended.
+	Named bool
+	// Nonce is the same when one call is repeated, and different for two calls that submit the same name.
+	Nonce uint64
+}
+
+// EnqueueReply is what became of the submissions.
+type EnqueueReply struct {
+	// Duplicate says for each submission whether it was refused because its name is taken.
+	Duplicate []bool
+	// Moved says that the queue's earliest due time came nearer, so that workers should hear of it.
+	Moved bool
+	// Wait is how long until the queue's earliest task is due. It may be below zero: overdue by so much.
+	Wait time.Duration
+}
+
+// Claimer leases due tasks to workers.
+type Claimer interface {
+	// Claim leases up to Budget due tasks of one queue, each under a new token, as far as the queue's limits allow. A
+	// worker has at most one claim per queue in flight. Repeated with the same Seq it answers the same; with a Seq
+	// lower than one it has seen, it leases nothing.
+	Claim(ctx context.Context, r ClaimRequest) (*ClaimReply, error)
+}
+
+// ClaimRequest asks for due tasks of one queue.
+type ClaimRequest struct {
+	// Queue is claimed for Worker.
+	Queue  string
+	Worker cluster.WorkerID
+	// Seq numbers the worker's claims of this queue, rising. Repeat says that one with this number was sent before.
+	Seq    int64
+	Repeat bool
+	// Budget is the most tasks wanted, at least 1.
+	Budget int
+	// Grace is added to a task's Timeout to make its lease.
+	Grace time.Duration
+	// Version is the version of the queue's settings that the worker knows, 0 for none.
+	Version int64
+}
+
+// ClaimReply is the answer to a claim.
+type ClaimReply struct {
+	// Leased are the tasks that are now the worker's.
+	Leased []Leased
+	// Next is how long until the next task that was not leased is due: 0 for now, below zero when none waits.
+	Next time.Duration
+	// LeaseEnd is how long until the earliest lease of the queue ends, whoever holds it.
+	LeaseEnd time.Duration
+	// Block says why tasks that are due were not leased, or is empty. With BlockedByRate, Wait is how long until the
+	// next token.
+	Block Block
+	Wait  time.Duration
+	// Settings are the queue's, when they differ from the Version asked with; otherwise nil.
+	Settings *Queue
+}
+
+// Block is a limit of a queue that kept due tasks from being leased.
+type Block string
+
+// The limits that block a claim.
+const (
+	// BlockedByPause is a paused queue.
+	BlockedByPause Block = "paused"
+	// BlockedByConcurrency is a queue with MaxConcurrent leases.
+	BlockedByConcurrency Block = "concurrency"
+	// BlockedByRate is a queue whose Rate is used up for the moment.
+	BlockedByRate Block = "rate"
+)
+
+// Lease is the right of one worker to one attempt at one task.
+type Lease struct {
+	// Token is the fencing token: it rises with every lease of a queue. Receivers may fence with it.
+	Token int64
+	// Fence is the whole lease as the store holds it, equal to no other lease ever. The store compares it.
+	Fence string
+}
+
+// Leased is a task under a lease.
+type Leased struct {
+	// Task is the task, with ID and Queue. Named is as in Submission.
+	Task  Task
+	Named bool
+	// Lease is the right to this attempt.
+	Lease Lease
+	// Worker holds the lease.
+	Worker cluster.WorkerID
+	// At is the store's time of this answer: for a claim, when the lease began.
+	At time.Time
+	// Due is when the task was due (claims only).
+	Due time.Time
+	// Progress is what earlier attempts left.
+	Progress Progress
+	// Err says that the record cannot be read by this version; then only Task.ID and Task.Queue are set.
+	Err error
+}
+
+// Settler ends leases, or prolongs them, by their fence. A lease that is no longer current is left alone and reported.
+type Settler interface {
+	// Settle applies outcomes, each on its own, and says for each whether its lease was current. A worker has at most
+	// one settle per queue in flight; repeated with the same Seq it answers the same. Seq 0 is not remembered.
+	Settle(ctx context.Context, r SettleRequest) (SettleReply, error)
+	// Extend moves the ends of leases to the given time from now, and says for each whether it was current.
+	Extend(ctx context.Context, queue string, extensions []Extension) ([]bool, error)
+}
+
+// SettleRequest carries the outcomes of attempts at tasks of one queue.
+type SettleRequest struct {
+	// Queue is settled by Worker.
+	Queue  string
+	Worker cluster.WorkerID
+	// Seq numbers the worker's settles of this queue, rising from 1.
+	Seq int64
+	// Items are the outcomes.
+	Items []Settlement
+}
+
+// Settlement is the outcome of one attempt.
+type Settlement struct {
+	// ID and Lease say which attempt.
+	ID    TaskID
+	Lease Lease
+	// Outcome says what becomes of the task.
+	Outcome Outcome
+	// After is, from now: when a retried or released task is due, how long a succeeded or dead one is retained (0: it
+	// is gone at once).
+	After time.Duration
+	// Tombstone is how long the name of a named task stays taken once it has ended; 0 frees it at once.
+	Tombstone time.Duration
+	// Progress replaces the stored progress, unless it is nil.
+	Progress *Progress
+}
+
+// SettleReply is what became of the outcomes.
+type SettleReply struct {
+	// Applied says for each item whether its lease was current and the outcome is stored.
+	Applied []bool
+	// Moved and Wait are as in EnqueueReply: tasks that were retried or released are due again.
+	Moved bool
+	Wait  time.Duration
+}
+
+// Extension moves the end of one lease.
+type Extension struct {
+	// ID and Lease say which lease.
+	ID    TaskID
+	Lease Lease
+	// For is the new length of the lease, from now.
+	For time.Duration
+}
+
+// Sweeper finds what workers left behind.
+type Sweeper interface {
+	// ExpiredLeases returns leases that have ended, the longest overdue first, at most limit; fewer when they are
+	// large. Next is how long until the earliest lease of the queue ends that was not returned: 0 when more have ended.
+	ExpiredLeases(ctx context.Context, queue string, limit int) (leases []Leased, next time.Duration, err error)
+	// HeldLeases returns one page of the leases that a worker holds on a queue. The cursor starts at 0 and is 0 again
+	// after the last page. A lease may be missing or come twice when leases begin or end meanwhile.
+	HeldLeases(ctx context.Context, queue string, worker cluster.WorkerID, cursor uint64) (leases []Leased, next uint64, err error)
+	// Expiring returns up to limit queues that have retained tasks or names whose time is over.
+	Expiring(ctx context.Context, limit int) ([]string, error)
+	// Cleanup removes up to limit retained tasks and names of a queue whose time is over, and says whether there are
+	// more of them.
+	Cleanup(ctx context.Context, queue string, limit int) (more bool, err error)
+}
+
+// Hint says that a queue has something to do in a while.
+type Hint struct {
+	// Queue has a due task, or a lease that ends, after Wait; 0 or less is now. For Rest, below zero is never.
+	Queue string
+	Wait  time.Duration
+}
+
+// Waker tells processes which queues have work, so that none has to look at idle ones. Hints may be late, early or
+// repeated; a claim decides.
+type Waker interface {
+	// Announce notes hints, unless an earlier one is noted for the queue, and sends them to all listeners. It is called
+	// after the store has changed, never before.
+	Announce(ctx context.Context, hints []Hint) error
+	// Hints returns the noted hints whose wait is at most within, soonest first.
+	Hints(ctx context.Context, within time.Duration) ([]Hint, error)
+	// Rest replaces the notes of queues that were found quiet, and then looks at each of them once more. It returns
+	// the queues that had become busy, whose notes it has repaired.
+	Rest(ctx context.Context, hints []Hint) ([]Hint, error)
+	// Look says what queues that exist have to do now, whatever is noted, and repairs the notes of those that come
+	// sooner than noted.
+	Look(ctx context.Context, queues []string) ([]Hint, error)
+	// Listen calls heard with every message of Announce until ctx ends, and joined whenever it has just subscribed:
+	// at the start and after each interruption, in which messages may have been missed. It returns ctx's error.
+	Listen(ctx context.Context, joined func(), heard func([]Hint)) error
+}
+
+// QueueStore keeps queues and their settings.
+type QueueStore interface {
+	// CreateQueue creates a queue and says whether it did; one that exists is left as it is.
+	CreateQueue(ctx context.Context, q Queue) (created bool, err error)
+	// ReplaceQueue stores settings if q.Version is the current version, and says whether it was.
+	ReplaceQueue(ctx context.Context, q Queue) (replaced bool, err error)
+	// Queue returns a queue, or ErrQueueNotFound.
+	Queue(ctx context.Context, name string) (*Queue, error)
+	// Queues returns one page of the names of all queues, in no order; the cursor works as in HeldLeases.
+	Queues(ctx context.Context, cursor uint64) (names []string, next uint64, err error)
+	// SetPaused pauses or resumes a queue, or returns ErrQueueNotFound. Repeating it is no error.
+	SetPaused(ctx context.Context, name string, paused bool) error
+	// DeleteQueue removes a queue with all its tasks and names, or returns ErrQueueNotFound. Attempts that run end
+	// with a lost lease.
+	DeleteQueue(ctx context.Context, name string) error
+	// PurgeQueue removes the tasks of a queue that wait and were stored before the call, whose names stay taken for
+	// tombstone. An attempt that runs finishes, and is not retried. From the moment PurgeQueue has begun, no task
+	// stored before it starts; the removal goes in slices. Or ErrQueueNotFound.
+	PurgeQueue(ctx context.Context, name string, tombstone time.Duration) error
+	// Counts counts the tasks of a queue, or returns ErrQueueNotFound.
+	Counts(ctx context.Context, name string) (Counts, error)
+}
+
+// Inspector reads and deletes tasks.
+type Inspector interface {
+	// Task returns one task, or ErrTaskNotFound.
+	Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, error)
+	// Tasks returns one page of the tasks in a state, in no order. A task that is in the state during the whole listing
+	// is returned at least once. The cursor starts empty and is empty again after the last page.
+	Tasks(ctx context.Context, queue string, state TaskState, cursor string) (tasks []*TaskInfo, next string, err error)
+	// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. Its name, if it is a named one, stays
+	// taken for tombstone.
+	DeleteTask(ctx context.Context, queue string, id TaskID, tombstone time.Duration) error
+}

@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+// TaskID names a task inside its queue. A generated ID has 20 characters, sorts by the time it was made and is unique;
+// an ID chosen by the caller has 1 to 500 characters of [A-Za-z0-9_-] and makes the task a named one: while it is
+// live, and for the dedup window after it has ended, the same name is refused with ErrDuplicateTask.
+type TaskID string
+
+// Task says what to do: call a URL, or run the Go handler of a Kind. Exactly one of the two is set.
+//
+// A Task is a plain value; nothing in it changes after Enqueue. Payload, Header and Metadata are not copied by this
+// package: do not modify them while a call that was given the Task runs.
+type Task struct {
+	// ID names the task; empty lets Enqueue generate one.
+	ID TaskID
+	// Queue is where the task waits; empty means "default".
+	Queue string
+
+	// Kind selects the Go handler that runs the task; at most 200 characters.
+	Kind string
+
+	// URL is called with Method, Header and Payload as its body; http or https, at most 2083 characters.
+	URL string
+	// Method is the HTTP method; empty means POST. Only POST, PUT and PATCH may carry a Payload.
+	Method string
+	// Header is sent with the request, keys as written here; at most 80 KiB. Hop-by-hop headers, Host,
+	// Content-Length and X-Dispatch-* are refused.
+	Header http.Header
+
+	// Payload is the body of the request or the input of the handler: opaque bytes. The whole task may have 1 MiB.
+	Payload []byte
+
+	// Delay postpones the first attempt, counted by the store's clock from the moment it stores the task. Zero means
+	// at once; at most ten years.
+	Delay time.Duration
+	// ScheduleTime is the instant of the first attempt; zero or past means at once; at most ten years ahead. A task
+	// has Delay or ScheduleTime, never both.
+	ScheduleTime time.Time
+
+	// Timeout bounds one attempt: the context of the handler ends, or the HTTP exchange is aborted. 0 means 10
+	// minutes; otherwise 1 s to 24 h, in whole milliseconds.
+	Timeout time.Duration
+	// Retry overrides the queue's RetryConfig, field by field; nil changes nothing.
+	Retry *RetryConfig
+	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.
+	Metadata map[string]string
+}
+
+// NewTask makes a task for the Go handler of kind, with v encoded as JSON for its payload. HandleFunc decodes it.
+func NewTask(kind string, v any) (Task, error) {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		return Task{}, fmt.Errorf("dispatch: payload of kind %q: %w", kind, err)
+	}
+	return Task{Kind: kind, Payload: payload}, nil
+}
+
+// TaskState is where a task stands.
+type TaskState string
+
+// The states of a task. One that has ended and is not retained is in none of them: it is gone.
+const (
+	// TaskWaiting is a task that waits for its time, for its first attempt or the next one.
+	TaskWaiting TaskState = "waiting"
+	// TaskRunning is a task under a lease: a worker has it, or had it and died.
+	TaskRunning TaskState = "running"
+	// TaskSucceeded is a task that succeeded and is retained.
+	TaskSucceeded TaskState = "succeeded"
+	// TaskDead is a task that failed for good and is retained.
+	TaskDead TaskState = "dead"
+)
+
+// TaskInfo is a task as the store holds it.
+type TaskInfo struct {
+	Task
+	// State is where the task stands.
+	State TaskState
+	// CreatedAt is when the store took the task, by the store's clock, to the millisecond.
+	CreatedAt time.Time
+	// Due is when the next attempt is due (waiting) and zero otherwise.
+	Due time.Time
+	// LeaseEnd is when the running attempt's lease ends, and zero when no attempt is running.
+	LeaseEnd time.Time
+	// LeasedBy is the worker that holds the lease.
+	LeasedBy cluster.WorkerID
+	// Token is the fencing token of the lease, and 0 without one.
+	Token int64
+	// ExpiresAt is when a retained task (succeeded, dead) is removed.
+	ExpiresAt time.Time
+	// Progress tells of the attempts made so far.
+	Progress Progress
+}
+
+// Progress is what a task's attempts have left behind. The zero value is a task that was never attempted.
+type Progress struct {
+	// Attempts counts the attempts that ended; a released one does not count.
+	Attempts int
+	// FirstAttempt and LastAttempt are when the first and the last of them began, by the store's clock.
+	FirstAttempt, LastAttempt time.Time
+	// History holds the last ten of them, oldest first.
+	History []AttemptRecord
+}
+
+// AttemptRecord is one attempt that ended.
+type AttemptRecord struct {
+	// Number is 1 for the first attempt.
+	Number int
+	// StartedAt is when it began, by the store's clock, to the millisecond.
+	StartedAt time.Time
+	// Duration is how long it took, to the millisecond; 0 when its worker was lost.
+	Duration time.Duration
+	// Worker ran it, under the fencing token Token.
+	Worker cluster.WorkerID
+	Token  int64
+	// Status is the HTTP status of the response; 0 for Go handlers and when there was no response.
+	Status int
+	// ErrorKind says why it failed; empty when it succeeded.
+	ErrorKind ErrorKind
+	// Error is the error's text, the stack of a panic, or the first bytes of the response body: at most 4 KiB.
+	Error string
+}
+
+// ErrorKind is why an attempt failed, as a small set of words fit for a metric's label.
+type ErrorKind string
+
+// The kinds of failure.
+const (
+	// KindTimeout is an attempt that was not over at its deadline.
+	KindTimeout ErrorKind = "timeout"
+	// KindConnect is a connection that could not be made or broke before a response.
+	KindConnect ErrorKind = "connect"
+	// KindDNS is a host name that did not resolve.
+	KindDNS ErrorKind = "dns"
+	// KindTLS is a TLS handshake or certificate that failed.
+	KindTLS ErrorKind = "tls"
+	// KindNon2xx is a response whose status is not 200 to 299.
+	KindNon2xx ErrorKind = "non_2xx"
+	// KindConfig is a request that could not be built.
+	KindConfig ErrorKind = "config"
+	// KindHandler is an error that a Go handler returned.
+	KindHandler ErrorKind = "handler"
+	// KindPanic is a panic of a Go handler.
+	KindPanic ErrorKind = "panic"
+	// KindLeaseLost is a lease that ended before its worker reported: the worker died, hung or was cut off.
+	KindLeaseLost ErrorKind = "lease_lost"
+)

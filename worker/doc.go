@@ -1,0 +1,41 @@
+// Package worker does the work of one process: it runs functions on a bounded number of goroutines (Pool) and sends
+// HTTP requests to receivers that may be slow, broken or hostile (Deliverer). It knows no Task, no queue and no store.
+//
+// A Deliverer makes one exchange per call and says how it ended in three words that a caller can act on: a status, a
+// Kind and a short piece of the response.
+//
+//	d := worker.NewDeliverer(worker.Options{})
+//	defer d.Close()
+//	res := d.Deliver(ctx, worker.Request{URL: "https://example.com/hook", Body: payload})
+//	if res.Kind != "" {
+//		// try again later
+//	}
+//
+// # One call, one request
+//
+// Who counts attempts must know how often a receiver was asked. By itself net/http asks again when a reused connection
+// breaks and the request looks idempotent to it, and it follows redirects. A Deliverer does neither: a 3xx is an
+// answer like any other that is not 2xx, and a request is sent again only when the receiver cannot have acted on it,
+// because nothing was written yet or because HTTP/2 says that it was refused unprocessed.
+//
+// # Hostile receivers
+//
+// The context bounds the whole exchange, the body of the response included; nothing else does, so an attempt may take
+// a day. Of a response at most 64 KiB of header and 64 KiB of body are read, nothing is decompressed, and 1 KiB is
+// kept. No environment variable can put a proxy in the way. An error never holds the URL's query or user information
+// or the value of a header, not even when the receiver sends them back.
+//
+// # What this does not promise
+//
+//   - That a request that failed was not acted on: after KindTimeout, KindConnect or KindCancelled the receiver may
+//     have done the work. Deliveries are at least once.
+//   - That one call is one request when the Client is the caller's own. A GET, or any other request that HTTP calls
+//     idempotent, without a body and over https may then be repeated by net/http on a broken connection; and a
+//     Transport of one's own may do what it likes.
+//   - That one call is one request when an HTTP/2 receiver refuses a stream (REFUSED_STREAM, PROTOCOL_ERROR) that it
+//     has processed all the same: net/http believes it and asks again, up to six times.
+//   - That a connection is tried a second time: a request that the receiver meets with a closed connection fails with
+//     KindConnect, and the next attempt is the caller's to make.
+//   - Any choice of where requests may go: every address that resolves is dialed.
+//   - An order: Pool starts items in the order in which they were added, but they run at once and end as they like.
+package worker

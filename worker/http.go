@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+)
+
+// Request is one HTTP request to deliver. Header and Body are only read, by several goroutines, and must never be
+// changed: not even after Deliver has returned, because the last of it may still be on its way to the socket.
+type Request struct {
+	// Method is the HTTP method; "" means POST. CONNECT is refused.
+	Method string
+	// URL is absolute, http or https. Its fragment is not sent; user information is sent as Basic authorization unless
+	// Header has one.
+	URL string
+	// Header is sent with its names spelled as they are in the map (HTTP/2 has lower case only). Host, Content-Length,
+	// Transfer-Encoding and Trailer are refused in any spelling: they follow from URL and Body. A User-Agent wins over
+	// the one of Options.
+	Header http.Header
+	// Body is sent with its length. An empty one is Content-Length: 0 for POST, PUT and PATCH and nothing for others.
+	Body []byte
+}
+
+// Result is how an exchange ended. It succeeded if Kind is empty.
+type Result struct {
+	// Status is the status of the response, 0 if there was none. It may be 2xx with a Kind: the deadline passed, or
+	// the context was cancelled, before the body had ended.
+	Status int
+	// Kind is why the exchange failed; "" is success.
+	Kind Kind
+	// Snippet is the beginning of the body, at most 1 KiB and valid UTF-8: invalid bytes are "?", and a character that
+	// the limit would cut in two is left out.
+	Snippet string
+	// Truncated says that the body did not end with the snippet: it was longer, or it broke off.
+	Truncated bool
+	// Err is what went wrong, nil if Status alone tells (Kind is "" or KindNon2xx). It never holds the URL's query, its
+	// user information or the value of a header. After the end of ctx it is, to errors.Is, context.DeadlineExceeded or
+	// context.Canceled and also the cause of ctx.
+	Err error
+}
+
+// Options are the settings of a Deliverer. The zero value is ready for use.
+type Options struct {
+	// Client sends the requests; nil means a client made for the purpose, whose connections Close closes. The client
+	// is used as it is, its Timeout and Jar included, except that redirects are not followed.
+	Client *http.Client
+	// UserAgent is sent with requests that have none of their own; "" means "dispatch".
+	UserAgent string
+}
+
+// Deliverer sends HTTP requests. It is safe for concurrent use and holds no goroutine beyond those of its connections.
+type Deliverer struct {
+	userAgent []string // a header's value
+
+	// send sends a request that net/http never repeats after the receiver may have seen it.
+	send sendFunc
+	// sendHTTP1 sends all others, over HTTP/1.1 only; see once.go. It is nil if the client is the caller's.
+	sendHTTP1 sendFunc
+
+	// transports are the Deliverer's own; none if the client is the caller's.
+	transports []*http.Transport
+}
+
+// sendFunc makes one exchange, up to the header of the response.
+type sendFunc func(*http.Request) (*http.Response, error)
+
+// NewDeliverer returns a Deliverer.
+func NewDeliverer(o Options) *Deliverer {
+	d := &Deliverer{userAgent: []string{cmp.Or(o.UserAgent, "dispatch")}}
+	if o.Client != nil {
+		d.send = oneHop(o.Client).Do
+		return d
+	}
+	// Below http.Client there are no redirects, no cookies and no second time limit, and no copy of each header.
+	every, http1 := newTransport(), newHTTP1Transport()
+	d.send, d.sendHTTP1 = every.RoundTrip, http1.RoundTrip
+	d.transports = []*http.Transport{every, http1}
+	return d
+}
+
+// Deliver sends r and reads the response until it has ended or the limits are reached, all before ctx ends. It panics
+// on no input. What cannot be sent as it stands is KindConfig, and nothing is sent.
+//
+// Why ctx ended is asked of context.Cause: ctx may be one that is cancelled with context.DeadlineExceeded as its
+// cause. What counts is the end of ctx, never its Deadline method.
+func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
+	req, send, err := d.build(ctx, r)
+	if err != nil {
+		return Result{Kind: Classify(0, err), Err: err}
+	}
+	resp, err := send(req)
+	if err != nil {
+		return failed(Result{}, because(ctx, err))
+	}
+	res := Result{Status: resp.StatusCode}
+	res.Snippet, res.Truncated, err = readBody(resp)
+	if err != nil {
+		return failed(res, because(ctx, err))
+	}
+	res.Kind = Classify(res.Status, nil)
+	return res
+}
+
+// Close closes the connections that idle, if they are the Deliverer's own; those of a caller's Client are the
+// caller's. Exchanges that run are not disturbed, so it is called when all have ended.
+func (d *Deliverer) Close() {
+	for _, t := range d.transports {
+		t.CloseIdleConnections()
+	}
+}
+
+// failed is res after an exchange that broke off with err. The status outweighs the error where Classify says so.
+func failed(res Result, err error) Result {
+	res.Kind = Classify(res.Status, err)
+	if res.Kind != "" && res.Kind != KindNon2xx {
+		res.Err = redact(err)
+	}
+	return res
+}

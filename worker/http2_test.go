@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// newHTTP2Server starts a TLS server that speaks HTTP/2 and HTTP/1.1.
+func newHTTP2Server(t *testing.T, handle http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(handle)
+	srv.EnableHTTP2 = true
+	srv.Config.ErrorLog = quiet
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// TestVersions: what net/http never repeats goes over HTTP/2, all else over HTTP/1.1, and a caller's client decides
+// for itself. Over either version an empty body is no body.
+func TestVersions(t *testing.T) {
+	srv := newHTTP2Server(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		io.WriteString(w, r.Proto+" "+r.Method+" "+string(body))
+		if r.ContentLength != int64(len(body)) || r.TransferEncoding != nil {
+			t.Errorf("%s %s: %d bytes with Content-Length %d and Transfer-Encoding %q",
+				r.Proto, r.Method, len(body), r.ContentLength, r.TransferEncoding)
+		}
+	})
+	own := newTestDeliverer(t, srv)
+	callers := NewDeliverer(Options{Client: srv.Client()})
+
+	key := http.Header{"Idempotency-Key": {"k"}}
+	tests := []struct {
+		request            Request
+		wantOwn, wantOther string
+	}{
+		{Request{Body: []byte("abc")}, "HTTP/2.0 POST abc", "HTTP/2.0 POST abc"},
+		{Request{}, "HTTP/2.0 POST ", "HTTP/2.0 POST "},
+		{Request{Method: "PATCH"}, "HTTP/2.0 PATCH ", "HTTP/2.0 PATCH "},
+		{Request{Method: "GET"}, "HTTP/1.1 GET ", "HTTP/2.0 GET "},
+		{Request{Method: "PUT"}, "HTTP/1.1 PUT ", "HTTP/2.0 PUT "},
+		{Request{Method: "DELETE"}, "HTTP/1.1 DELETE ", "HTTP/2.0 DELETE "},
+		{Request{Header: key}, "HTTP/1.1 POST ", "HTTP/2.0 POST "},
+		{Request{Header: key, Body: []byte("abc")}, "HTTP/1.1 POST abc", "HTTP/2.0 POST abc"},
+	}
+	for _, tt := range tests {
+		tt.request.URL = srv.URL
+		for range 2 {
+			if got := own.Deliver(t.Context(), tt.request); got.Snippet != tt.wantOwn {
+				t.Errorf("got %+v, want %q", got, tt.wantOwn)
+			}
+			if got := callers.Deliver(t.Context(), tt.request); got.Snippet != tt.wantOther {
+				t.Errorf("caller's client: got %+v, want %q", got, tt.wantOther)
+			}
+		}
+	}
+}
+
+func TestHostileHTTP2(t *testing.T) {
+	lines := strings.Repeat("b", 4096)
+	tests := []struct {
+		name   string
+		handle http.HandlerFunc
+		want   Result // without Err
+	}{
+		{"hangs before the header", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			Result{Kind: KindTimeout}},
+		{"hangs in the body", func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "ab")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, Result{Status: 200, Kind: KindTimeout, Snippet: "ab", Truncated: true}},
+		{"resets before the header", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			Result{Kind: KindConnect}},
+		{"resets in the body", func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "ab")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, Result{Status: 200, Snippet: "ab", Truncated: true}},
+		{"sends a body without end", func(w http.ResponseWriter, _ *http.Request) {
+			for err := error(nil); err == nil; _, err = io.WriteString(w, lines) {
+			}
+		}, Result{Status: 200, Snippet: lines[:maxSnippet], Truncated: true}},
+		{"sends a long header", func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 20 {
+				w.Header().Add("A", lines+string(rune('a'+i)))
+			}
+		}, Result{Kind: KindConnect}},
+		{"floods informational responses", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("A", lines)
+			for range 100 {
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+		}, Result{Kind: KindConnect}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan struct{}, 10)
+			srv := newHTTP2Server(t, func(w http.ResponseWriter, r *http.Request) {
+				defer func() { ended <- struct{}{} }()
+				if r.ProtoMajor != 2 {
+					t.Errorf("came over %s", r.Proto)
+				}
+				tt.handle(w, r)
+			})
+			limit := margin
+			if tt.want.Kind == KindTimeout {
+				limit = deadline
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			got := newTestDeliverer(t, srv).Deliver(ctx, Request{URL: srv.URL, Body: []byte("abc")})
+			if failed := tt.want.Kind != ""; (got.Err != nil) != failed {
+				t.Errorf("the error is %v", got.Err)
+			}
+			if got.Err = nil; got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			await(t, ended, "end of the stream")
+		})
+	}
+}
+
+// TestHTTP2SendsAgain pins what net/http does when a receiver resets the stream of a request: it believes one that
+// says that it has not looked at it (7, REFUSED_STREAM) or does not understand it (1, PROTOCOL_ERROR), and no other.
+func TestHTTP2SendsAgain(t *testing.T) {
+	certified := newHTTP2Server(t, nil)
+	for _, tt := range []struct {
+		code     byte
+		kind     Kind
+		requests int
+	}{{7, "", 2}, {1, "", 2}, {2, KindConnect, 1}, {8, KindConnect, 1}} {
+		for _, body := range []string{"", "abc"} {
+			seen := make(chan struct{}, 10)
+			r := newReceiver(t, func(c *conn) { resetFirst(tls.Server(c, certified.TLS), tt.code, seen) })
+			got := newTestDeliverer(t, certified).Deliver(t.Context(), Request{URL: "https://" + r.addr, Body: []byte(body)})
+			if got.Kind != tt.kind || len(seen) != tt.requests {
+				t.Errorf("code %d, body %q: got %+v after %d requests, want %q after %d",
+					tt.code, body, got, len(seen), tt.kind, tt.requests)
+			}
+		}
+	}
+}
+
+// resetFirst speaks just enough HTTP/2 to reset the first request with code and to answer all others with 204.
+func resetFirst(c net.Conn, code byte, seen chan<- struct{}) {
+	const headers, reset, settings, endStreamAndHeaders, ack = 1, 3, 4, 5, 1
+	send := func(kind, flags byte, stream []byte, payload ...byte) {
+		frame := append([]byte{0, 0, byte(len(payload)), kind, flags}, stream...)
+		c.Write(append(frame, payload...))
+	}
+	none := make([]byte, 4)
+	io.CopyN(io.Discard, c, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+	send(settings, 0, none)
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			return
+		}
+		io.CopyN(io.Discard, c, int64(head[0])<<16|int64(head[1])<<8|int64(head[2]))
+		switch kind, flags, stream := head[3], head[4], head[5:]; {
+		case kind == settings && flags&ack == 0:
+			send(settings, ack, none)
+		case kind == headers:
+			seen <- struct{}{}
+			if len(seen) == 1 {
+				send(reset, 0, stream, 0, 0, 0, code)
+			} else {
+				send(headers, endStreamAndHeaders, stream, 0x89) // the ninth of HPACK's static table is :status: 204
+			}
+		}
+	}
+}
