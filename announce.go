@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -29,16 +31,16 @@ func (c *Client) announce(h Hint) <-chan struct{} {
 func (c *Client) sendAnnounces(_ string, batch []announcing) {
 	ctx, cancel := context.WithTimeout(context.Background(), announcePatience)
 	defer cancel()
-	soonest := make(map[string]time.Duration, len(batch))
+	soonest := make(map[string]Hint, len(batch))
 	for _, a := range batch {
-		if wait, known := soonest[a.hint.Queue]; !known || a.hint.Wait < wait {
-			soonest[a.hint.Queue] = a.hint.Wait
+		h, known := soonest[a.hint.Queue]
+		if !known || a.hint.Wait < h.Wait {
+			h.Queue, h.Wait = a.hint.Queue, a.hint.Wait
 		}
+		h.Changed = h.Changed || a.hint.Changed
+		soonest[h.Queue] = h
 	}
-	hints := make([]Hint, 0, len(soonest))
-	for queue, wait := range soonest {
-		hints = append(hints, Hint{Queue: queue, Wait: wait})
-	}
+	hints := slices.Collect(maps.Values(soonest))
 	if err := c.store.Announce(ctx, hints); err != nil {
 		c.log.Warn("dispatch: workers could not be told of new tasks; they will find them later",
 			"queues", len(hints), "error", err)

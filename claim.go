@@ -16,8 +16,6 @@ const (
 	unknownKindDelay = 5 * time.Second
 	// strangeQueueHold is how long a queue is left alone after a claim of nothing but such tasks.
 	strangeQueueHold = time.Second
-	// pausedHold is how long a paused queue is left alone; resuming it sends a message.
-	pausedHold = time.Minute
 	// concurrencyHold is how soon a queue is tried again whose places are taken by other processes.
 	concurrencyHold = time.Second
 )
@@ -197,9 +195,9 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool,
 	}
 	switch {
 	case reply.Block == BlockedByPause:
-		claimed.Retry = now.Add(pausedHold)
+		claimed.Next = time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:
-		claimed.Retry = now.Add(reply.Wait)
+		claimed.Retry = now.Add(min(reply.Wait, d.opts.ReconcileInterval)) // the rate may be changed meanwhile
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)
@@ -207,7 +205,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool,
 		claimed.Retry = now.Add(strangeQueueHold)
 	}
 	q.emptyAt, q.nextDue = time.Time{}, claimed.Next
-	if reply.Next != 0 {
+	if reply.Next != 0 || reply.Block == BlockedByPause {
 		q.emptyAt = now
 	}
 	q.leaseEnd = time.Time{}
@@ -256,7 +254,8 @@ func (d *Dispatcher) returnLateStarters(now time.Time) {
 	if d.pool.Waiting() == 0 {
 		return
 	}
-	late := d.pool.Withdraw(func(r *running) bool { return now.Sub(r.claimedAt) >= prefetchPatience })
+	patience := min(prefetchPatience, d.opts.LeaseGrace/2)
+	late := d.pool.Withdraw(func(r *running) bool { return now.Sub(r.claimedAt) >= patience })
 	for _, r := range late {
 		d.release(r, 0)
 	}

@@ -26,8 +26,8 @@ type running struct {
 // run is the pool's function: one attempt, from start to settlement.
 func (d *Dispatcher) run(r *running) {
 	now := d.opts.Clock.Now()
-	if d.life.draining.Load() || !now.Before(r.leaseUntil) {
-		d.release(r, 0)
+	if d.life.draining.Load() || r.leaseUntil.Sub(now) < r.leased.Task.Timeout/2 {
+		d.release(r, 0) // a lease with little time left is not worth an attempt
 		return
 	}
 	r.start(now)

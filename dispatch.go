@@ -30,6 +30,8 @@ type Dispatcher struct {
 
 	// seq numbers this worker's claims and settles, of all queues: a number never comes back.
 	seq atomic.Int64
+	// unsettled counts attempts that have ended and whose outcome is not stored.
+	unsettled atomic.Int64
 	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time.
 	signal chan struct{}
 

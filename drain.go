@@ -23,6 +23,7 @@ func (d *Dispatcher) drain() error {
 	d.giveBack(d.pool.Withdraw(nil))
 	// Claims in flight are answered, and what they lease is given back at once, because draining is on.
 	d.life.group.Wait()
+	d.answerClaims()
 	d.giveBack(d.pool.Withdraw(nil))
 
 	err := d.awaitPool(d.opts.DrainTimeout)
@@ -40,6 +41,23 @@ func (d *Dispatcher) drain() error {
 	}
 	d.http.Close()
 	return err
+}
+
+// answerClaims repeats the claims whose answers were lost, once: what they have leased would wait for its leases to end.
+func (d *Dispatcher) answerClaims() {
+	d.mu.Lock()
+	var open []servedQueue
+	for _, q := range d.queues {
+		if q.unanswered != nil {
+			open = append(open, *q)
+		}
+	}
+	d.mu.Unlock()
+	for _, q := range open {
+		again := *q.unanswered
+		again.Repeat = true
+		d.claim(again, q.sentAt)
+	}
 }
 
 func (d *Dispatcher) giveBack(waiting []*running) {
@@ -127,7 +145,7 @@ func (d *Dispatcher) awaitQuiet(ctx context.Context) error {
 // isQuiet says whether nothing is in progress. A dispatcher that stops looks for nothing, so what is due does not
 // count then. d.mu is held.
 func (d *Dispatcher) isQuiet(now time.Time) bool {
-	if d.sched.InFlight() > 0 || d.sched.Claiming() > 0 {
+	if d.sched.InFlight() > 0 || d.sched.Claiming() > 0 || d.unsettled.Load() > 0 {
 		return false
 	}
 	at, known := d.sched.NextAt(now)

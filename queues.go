@@ -40,7 +40,7 @@ func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queu
 			return err
 		}
 		if replaced {
-			<-c.announce(Hint{Queue: name}) // a limit that was raised may let tasks go now
+			<-c.announce(Hint{Queue: name, Changed: true})
 			return nil
 		}
 	}
@@ -92,7 +92,7 @@ func (c *Client) ResumeQueue(ctx context.Context, name string) error {
 	if err := c.setPaused(ctx, name, false); err != nil {
 		return err
 	}
-	<-c.announce(Hint{Queue: name})
+	<-c.announce(Hint{Queue: name, Changed: true})
 	return nil
 }
 

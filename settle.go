@@ -32,6 +32,7 @@ func (s *settling) size() int {
 
 // settle hands an outcome over to be stored. Outcomes of a queue that come together are stored together.
 func (d *Dispatcher) settle(s *settling) {
+	d.unsettled.Add(1)
 	d.settles.add(s.run.leased.Task.Queue, s)
 }
 
@@ -48,7 +49,10 @@ func (d *Dispatcher) release(r *running, delay time.Duration) {
 // sendSettles stores the outcomes that gathered for one queue, under one number, and tries again until it has an answer
 // or every lease is over by the local clock: by then the tasks are given to others, and nothing of this is needed.
 func (d *Dispatcher) sendSettles(queue string, batch []*settling) {
-	request := SettleRequest{Queue: queue, Worker: d.worker, Seq: d.seq.Add(1), Items: make([]Settlement, len(batch))}
+	request := SettleRequest{Queue: queue, Worker: d.worker, Items: make([]Settlement, len(batch))}
+	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
+		request.Seq = d.seq.Add(1)
+	}
 	for failures := 1; ; failures++ {
 		now := d.opts.Clock.Now()
 		for i, s := range batch {
@@ -114,6 +118,7 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 			own++
 		}
 	}
+	d.unsettled.Add(int64(-own))
 	d.mu.Lock()
 	if own > 0 {
 		d.sched.Done(queue, own, now)

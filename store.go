@@ -206,6 +206,9 @@ type Hint struct {
 	// Queue has a due task, or a lease that ends, after Wait; 0 or less is now. For Rest, below zero is never.
 	Queue string
 	Wait  time.Duration
+	// Changed says that the settings of the queue were changed or it was resumed, so that what a process knows of its
+	// limits is void.
+	Changed bool
 }
 
 // Waker tells processes which queues have work, so that none has to look at idle ones. Hints may be late, early or

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"time"
+
+	"github.com/dispatchkit/dispatch/scheduler"
 )
 
 const (
@@ -18,9 +20,13 @@ func (d *Dispatcher) hear(hints []Hint) {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
 	for _, h := range hints {
-		if d.serves(h.Queue) {
-			d.sched.Due(h.Queue, now.Add(max(h.Wait, 0)), now)
+		if !d.serves(h.Queue) {
+			continue
 		}
+		if h.Changed {
+			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
+		}
+		d.sched.Due(h.Queue, now.Add(max(h.Wait, 0)), now)
 	}
 	d.mu.Unlock()
 	d.poke()

@@ -130,7 +130,8 @@ func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch
 	}
 }
 
-// formatHints writes a message: ms and queue, again and again, with spaces between.
+// formatHints writes a message: ms, with a "!" behind it when the settings were changed, and queue, again and again, with
+// spaces between.
 func formatHints(hints []dispatch.Hint) string {
 	var b strings.Builder
 	for i, h := range hints {
@@ -138,6 +139,9 @@ func formatHints(hints []dispatch.Hint) string {
 			b.WriteByte(' ')
 		}
 		b.WriteString(strconv.FormatInt(ms(max(h.Wait, 0)), 10))
+		if h.Changed {
+			b.WriteByte('!')
+		}
 		b.WriteByte(' ')
 		b.WriteString(h.Queue)
 	}
@@ -149,11 +153,12 @@ func parseHints(message string) []dispatch.Hint {
 	words := strings.Fields(message)
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		n, err := strconv.ParseUint(words[i], 10, 40)
+		number, changed := strings.CutSuffix(words[i], "!")
+		n, err := strconv.ParseUint(number, 10, 40)
 		if err != nil {
 			return hints
 		}
-		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n))})
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed})
 	}
 	return hints
 }

@@ -7,51 +7,50 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// bucket predicts the tokens of a queue's rate. The zero value is a queue without a rate.
+const (
+	// slack is what may be missing from a whole token. It is far above the rounding error of a bucket that owes up to
+	// a million tokens, and far below what a store would notice: 100 ns early at a rate of 0.01 per second. Because
+	// tokens and refilled both allow for it, a bucket has a token at the instant that refilled has named.
+	slack = 1e-9
+	// longestWait bounds a wait, so that no rate is too low and no debt too deep for a time.Duration.
+	longestWait = 100 * 365 * 24 * time.Hour
+)
+
+// bucket predicts how many tasks the store will lease of a queue with a rate. It starts full. It may owe tokens: the
+// store decides what is leased, and the bucket only follows.
 type bucket struct {
 	limiter *rate.Limiter
 }
 
-// set changes rate and burst. Tokens that were saved up stay, as far as the new burst has room.
-func (b *bucket) set(perSecond float64, burst int, now time.Time) {
-	if perSecond <= 0 {
-		b.limiter = nil
-		return
-	}
-	burst = max(burst, 1)
-	if b.limiter == nil {
-		b.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
-		return
-	}
-	b.limiter.SetLimitAt(now, rate.Limit(perSecond))
-	b.limiter.SetBurstAt(now, burst)
+func newBucket(l Limits) *bucket {
+	return &bucket{rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
 }
 
-// slack makes up for what floating-point arithmetic loses of a token.
-const slack = 1e-6
-
-// whole is how many whole tokens there are; without a rate, more than anybody asks for.
-func (b *bucket) whole(now time.Time) int {
-	if b.limiter == nil {
-		return math.MaxInt
-	}
-	return max(int(math.Floor(b.limiter.TokensAt(now)+slack)), 0)
+// set changes rate and burst. The tokens, or the debt, stay what they are at now; what exceeds the new burst is lost.
+func (b *bucket) set(l Limits, now time.Time) {
+	b.limiter.SetLimitAt(now, rate.Limit(l.Rate))
+	b.limiter.SetBurstAt(now, l.Burst)
 }
 
-// next is when there is one whole token: the zero time when there is one now.
-func (b *bucket) next(now time.Time) time.Time {
-	if b.whole(now) > 0 {
-		return time.Time{}
-	}
-	missing := (1 - b.limiter.TokensAt(now)) / float64(b.limiter.Limit())
-	return now.Add(time.Duration(math.Ceil(missing * float64(time.Second))))
+// tokens returns how many whole tokens there are at now; below zero is a debt.
+func (b *bucket) tokens(now time.Time) int {
+	return int(math.Floor(b.limiter.TokensAt(now) + slack))
 }
 
-// charge takes n tokens. The store has granted them, so it may take more than there are; the debt is waited off.
+// refilled returns the instant from which there is a whole token: now, or later.
+func (b *bucket) refilled(now time.Time) time.Time {
+	missing := 1 - b.limiter.TokensAt(now)
+	if missing <= slack {
+		return now
+	}
+	wait := math.Ceil(missing / float64(b.limiter.Limit()) * float64(time.Second))
+	return now.Add(time.Duration(min(wait, float64(longestWait))))
+}
+
+// charge takes n tokens, whether they are there or not.
 func (b *bucket) charge(n int, now time.Time) {
-	for b.limiter != nil && n > 0 {
-		part := min(n, b.limiter.Burst()) // a reservation of more than the burst is refused
-		b.limiter.ReserveN(now, part)
-		n -= part
+	// A Limiter reserves no more than its burst at a time, and lets reservations add up to any debt.
+	for burst := b.limiter.Burst(); n > 0; n -= burst {
+		b.limiter.ReserveN(now, min(n, burst))
 	}
 }

@@ -2,41 +2,51 @@ package scheduler
 
 import "time"
 
-// pace measures how fast leases end, to say how many tasks are worth having in memory before a place is free for them:
-// those that end while a claim is under way.
-type pace struct {
-	since time.Time // start of the current window
-	count int       // leases that ended in it
-	ahead int       // tasks to prefetch, by the last whole window
-}
-
 const (
+	// paceWindow is the least time over which tasks are counted, and the longest pause that is not idleness.
 	paceWindow = 10 * time.Millisecond
-	// claimTime is a generous time for a claim under load, its answer and the settling that frees a place.
+	// claimTime is how long a claim takes on a store under load. What ends in that time is worth having at hand.
 	claimTime = 5 * time.Millisecond
 )
 
-// ended counts n leases that have ended.
-func (p *pace) ended(n int, now time.Time) {
-	p.roll(now)
-	p.count += n
+// pace measures how fast tasks end in this process, to say how many more it should hold than it has places. Where tasks
+// end faster than a claim is answered, every place would stand empty for the length of a claim; where they take longer,
+// holding more only keeps them from other processes.
+//
+// A window ends with the first task that ends at least paceWindow after its beginning. So a crowd of slow tasks that
+// end together is no pace: its window ends with the next crowd, and is long.
+//
+// The zero value is a process in which nothing has ended yet.
+type pace struct {
+	opened time.Time // when the window began, with a task that ended
+	ended  int       // tasks in it so far
+	last   time.Time // when the last task ended
+	ahead  int       // by the window before: tasks per claimTime
 }
 
-// prefetch is how many tasks end in one claimTime. It is 0 for slow handlers and after a pause.
-func (p *pace) prefetch(now time.Time) int {
-	p.roll(now)
-	return p.ahead
+// done counts n tasks that ended at now.
+func (p *pace) done(n int, now time.Time) {
+	length := now.Sub(p.opened)
+	switch {
+	case p.idle(now):
+		p.opened, p.ended, p.ahead = now, 0, 0
+	case length >= paceWindow:
+		p.ahead = int(int64(p.ended) * int64(claimTime) / int64(length))
+		p.opened, p.ended = now, 0
+	}
+	p.ended += n
+	p.last = now
 }
 
-// roll closes the window once it is over. One that is long over says that little happens.
-func (p *pace) roll(now time.Time) {
-	length := now.Sub(p.since)
-	if length < paceWindow {
-		return
+// prefetch returns how many tasks to hold beyond the places, of which there are so many.
+func (p *pace) prefetch(places int, now time.Time) int {
+	if p.idle(now) {
+		return 0
 	}
-	p.ahead = int(int64(p.count) * int64(claimTime) / int64(length))
-	if p.since.IsZero() {
-		p.ahead = 0
-	}
-	p.since, p.count = now, 0
+	return min(p.ahead, places)
+}
+
+// idle says whether no task has ended for the length of a window.
+func (p *pace) idle(now time.Time) bool {
+	return now.Sub(p.last) >= paceWindow
 }

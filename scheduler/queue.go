@@ -2,84 +2,106 @@ package scheduler
 
 import "time"
 
-// Limits are what one queue allows. The zero value is no limit and a weight of 1.
-type Limits struct {
-	// Rate is tasks per second; 0 is unlimited.
-	Rate float64
-	// Burst is how many tasks may go at once after a pause, when Rate is set; below 1 counts as 1.
-	Burst int
-	// Concurrent is how many leases of the queue there may be at once, over all processes; 0 is unlimited.
-	Concurrent int
-	// Weight is the queue's share among eligible queues; below 1 counts as 1.
-	Weight int
-}
-
-// limited says whether a queue may have to wait although it has tasks due. Its tasks are never prefetched: a lease that
-// waits in memory would use up what the queue allows.
-func (l Limits) limited() bool { return l.Rate > 0 || l.Concurrent > 0 }
-
-// state is where a queue stands.
-type state int
+// place is where a queue stands. A queue is in exactly one place; doc.go has the map.
+type place uint8
 
 const (
-	idle     state = iota // nothing known to be due: in no heap
-	waiting               // eligible at `at`: in the waiting heap
-	ready                 // eligible: in the ready heap
-	claiming              // granted, and not yet answered: in no heap
-	blocked               // as many leases as allowed; a Done helps: in no heap
+	idle     place = iota // nothing is known to be due
+	waiting               // in Scheduler.waiting, for an instant
+	ready                 // in Scheduler.ready, for its turn
+	claiming              // granted, for Claimed
+	blocked               // something is due, for a lease to end
 )
 
-// queue is what is known of one queue.
+// queue is what the scheduler knows of one queue.
 //
-// Invariants: state says which heap holds the queue, and index where; reserved > 0 only while claiming; woken is set
-// only while claiming.
+// Invariants:
+//   - ready means that something is due, that no Retry holds the queue back, that its bucket has a token, and that its
+//     own leases leave room for one more. Next relies on it: the head of ready can be granted if the process has a place.
+//   - budget is above 0 while the queue is claiming, and 0 otherwise.
+//   - A forgotten queue has leases or is claiming, and nothing due.
 type queue struct {
 	name   string
-	limits Limits
-	bucket bucket
+	limits Limits  // resolved
+	bucket *bucket // nil without a rate
 
-	state state
-	index int       // in the heap that state names
-	at    time.Time // waiting: when the queue becomes eligible
-	pass  uint64    // see Scheduler.virtual
+	place place
+	index int       // in the heap of its place
+	turn  uint64    // rises with each arrival at a place: among equals, first come, first served
+	at    time.Time // while waiting: until when
+	pass  pass
 
-	due     time.Time // when the next task is due; zero is none known
-	retry   time.Time // no claim before; zero is no bound
-	refused bool      // the store said that all places of the queue are taken; a Done of ours may change that
+	// due is when the first task is due that is known of; zero is none. While the queue is claiming it holds only what
+	// was heard since the grant: the claim may have run before that task was stored.
+	due time.Time
+	// retry is the instant before which the queue is not claimed; zero is none.
+	retry time.Time
+	// refused says that the last claim met the concurrency limit. The end of a lease, or retry, lifts it.
+	refused bool
+	// relieved says that a lease has ended since the grant: a claim that is refused may have run before that.
+	relieved bool
 
-	leased   int       // leases of the queue that this process holds
-	reserved int       // budget of the claim in flight
-	woken    time.Time // the earliest Due heard during the claim in flight
-	leaving  bool      // Forget was called: drop it when it is idle
+	leases    int // held by this process
+	budget    int // of the claim in flight
+	forgotten bool
 }
 
-// hear moves the queue's next due time earlier.
-func (q *queue) hear(at time.Time) {
-	if q.due.IsZero() || at.Before(q.due) {
-		q.due = at
+// limited says whether the queue has a limit that leases count against. Its tasks are not prefetched: one that waits
+// for a place would use up the limit without using it.
+func (q *queue) limited() bool {
+	return q.bucket != nil || q.limits.Concurrent > 0
+}
+
+// room returns how many leases the concurrency limit leaves, as far as this process knows.
+// It is called only for a queue with such a limit.
+func (q *queue) room() int { return q.limits.Concurrent - q.leases }
+
+// standing says where the queue belongs at now when no claim is in flight and, if that is waiting, until when.
+func (q *queue) standing(now time.Time) (place, time.Time) {
+	switch {
+	case q.due.IsZero():
+		return idle, time.Time{}
+	case q.limits.Concurrent > 0 && q.room() <= 0:
+		return blocked, time.Time{}
+	case q.refused && q.retry.IsZero():
+		return blocked, time.Time{}
+	}
+	at := later(q.due, q.retry)
+	if q.bucket != nil {
+		at = later(at, q.bucket.refilled(now))
+	}
+	if at.After(now) {
+		return waiting, at
+	}
+	return ready, time.Time{}
+}
+
+// lift ends a refusal, and with it the wait that came with it.
+func (q *queue) lift() {
+	if q.refused {
+		q.refused, q.retry = false, time.Time{}
 	}
 }
 
-// full says whether this process alone holds as many leases as the queue allows.
-func (q *queue) full() bool { return q.limits.Concurrent > 0 && q.leased >= q.limits.Concurrent }
-
-// eligibleAt is when the queue may be claimed from, by its due time, the store's word and its tokens.
-func (q *queue) eligibleAt(now time.Time) time.Time {
-	at := q.due
-	if q.retry.After(at) {
-		at = q.retry
+// sooner is the order of the waiting queues.
+func sooner(a, b *queue) bool {
+	if c := a.at.Compare(b.at); c != 0 {
+		return c < 0
 	}
-	if token := q.bucket.next(now); token.After(at) {
-		at = token
-	}
-	return at
+	return a.turn < b.turn
 }
 
-// cost is what n tasks add to the queue's pass. A claim that brought nothing costs something too, or a queue whose
-// tasks others take would be asked again and again.
-func (q *queue) cost(n int) uint64 {
-	return uint64(max(n, 1)) * strideUnit / uint64(max(q.limits.Weight, 1))
+// first is the order of the ready queues.
+func first(a, b *queue) bool {
+	if a.pass != b.pass {
+		return a.pass < b.pass
+	}
+	return a.turn < b.turn
 }
 
-// strideUnit is the pass of one task at weight 1. At a million tasks a second a pass of 64 bits lasts eight years.
-const strideUnit = 1 << 16
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

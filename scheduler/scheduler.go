@@ -2,255 +2,157 @@ package scheduler
 
 import "time"
 
-// Options say what one process can do.
+// Options are what one process can do. Values below 1 count as 1.
 type Options struct {
-	// Places is how many deliveries run at once in this process; below 1 counts as 1.
+	// Places is how many tasks the process can work on at once.
 	Places int
-	// ClaimCap is the most tasks of one claim; below 1 counts as 1.
+	// ClaimCap is the most tasks that one claim asks for.
 	ClaimCap int
 }
 
-// Scheduler is the pure core of one process's claim loop. It is not safe for concurrent use. No operation takes more
-// than the logarithm of the number of queues.
+// Scheduler decides which queue one process claims from, when, and how many tasks. Make one with New.
+//
+// It starts no goroutine, reads no clock and takes no lock: its callers take turns, and hand it the time. Each method
+// says what has happened at now, or asks what to do at now. Instants that go back do no harm but delay: what was
+// granted or counted stays.
+//
+// Each method takes O(log n) time, n being the number of queues; a queue whose instant has come is paid for by the
+// call that notices, once. None allocates memory for a queue that is known.
 type Scheduler struct {
-	places, claimCap int
+	places   int
+	claimCap int
 
 	queues  map[string]*queue
-	waiting heap // by at
-	ready   heap // by pass, then by name
+	waiting heap // by instant
+	ready   heap // by pass
 
-	inFlight int    // leases held: the sum of leased
-	reserved int    // the sum of the budgets of claims in flight
-	claims   int    // claims in flight
-	virtual  uint64 // pass of the queue that was granted last: where a queue that was away starts
-	pace     pace
+	turns   uint64 // arrivals so far; see queue.turn
+	virtual pass   // the highest pass that was granted: nobody who comes to ready stands before it
+	pace    pace
+
+	leases   int // held by the process; may exceed places
+	claims   int // in flight
+	reserved int // budgets of the claims in flight
 }
 
-// New makes a scheduler that knows no queue.
+// New returns a Scheduler that knows no queue.
 func New(o Options) *Scheduler {
 	return &Scheduler{
 		places:   max(o.Places, 1),
 		claimCap: max(o.ClaimCap, 1),
 		queues:   make(map[string]*queue),
-		waiting:  heap{less: func(a, b *queue) bool { return a.at.Before(b.at) }},
-		ready: heap{less: func(a, b *queue) bool {
-			return a.pass < b.pass || a.pass == b.pass && a.name < b.name
-		}},
+		waiting:  heap{less: sooner},
+		ready:    heap{less: first},
 	}
 }
 
-// SetLimits gives a queue its limits, at first or anew. It costs nothing when they are the same.
-func (s *Scheduler) SetLimits(name string, l Limits, now time.Time) {
-	q := s.queue(name)
-	if q.limits == l {
+// SetLimits says what a queue allows from now on. A queue that was not known has no limits. The token bucket keeps what
+// it has, or owes, up to the new burst; it starts full when the queue had no rate before. Limits that mean the same as
+// those in force change nothing.
+func (s *Scheduler) SetLimits(queue string, l Limits, now time.Time) {
+	q := s.know(queue)
+	l = l.resolved()
+	if l == q.limits {
 		return
+	}
+	switch {
+	case l.Rate == 0:
+		q.bucket = nil
+	case q.bucket == nil:
+		q.bucket = newBucket(l)
+	default:
+		q.bucket.set(l, now)
+	}
+	if l.Concurrent != q.limits.Concurrent {
+		q.lift() // refused under another limit
 	}
 	q.limits = l
-	q.bucket.set(l.Rate, l.Burst, now)
-	s.place(q, now)
+	s.arrange(q, now)
 }
 
-// Due says that a queue has a task due at an instant. It only ever moves the queue earlier: a claim is what finds out
-// that there is nothing.
-func (s *Scheduler) Due(name string, at, now time.Time) {
-	q := s.queue(name)
-	q.leaving = false
-	if q.state == claiming {
-		// The claim may have run before the task was stored, so its answer must not hide the task.
-		if q.woken.IsZero() || at.Before(q.woken) {
-			q.woken = at
-		}
-		return
-	}
-	q.hear(at)
-	s.place(q, now)
-}
-
-// Grant allows one claim.
-type Grant struct {
-	// Queue is to be claimed from, for up to Budget tasks, at least 1.
-	Queue  string
-	Budget int
-}
-
-// Next grants a claim of the queue whose turn it is, or reports false. Until Claimed the queue gets no other one.
-func (s *Scheduler) Next(now time.Time) (Grant, bool) {
-	s.promote(now)
-	for {
-		q := s.ready.first()
-		if q == nil {
-			return Grant{}, false
-		}
-		budget := s.budget(q, now)
-		if budget < 1 {
-			if s.place(q, now); q.state == ready {
-				return Grant{}, false // the process is full
-			}
-			continue // the queue's tokens are used up
-		}
-		s.virtual = q.pass
-		s.move(q, claiming)
-		q.reserved = budget
-		s.reserved += budget
-		s.claims++
-		return Grant{Queue: q.name, Budget: budget}, true
+// Due says that a queue has a task that is due at an instant, which may be over. It only ever moves a queue earlier,
+// and it brings back a queue that was forgotten.
+func (s *Scheduler) Due(queue string, at, now time.Time) {
+	q := s.know(queue)
+	q.forgotten = false
+	at = later(at, now) // also because the zero time means that nothing is due
+	if q.due.IsZero() || at.Before(q.due) {
+		q.due = at
+		s.arrange(q, now)
 	}
 }
 
-// budget is how many tasks a ready queue may claim. When the queue whose turn it is is limited and no place is free, it is
-// nobody's turn: were an unlimited queue behind it served by prefetch, its tasks would take every place that gets free,
-// and the limited queue would wait for ever.
-func (s *Scheduler) budget(q *queue, now time.Time) int {
-	free := s.places - s.inFlight - s.reserved
-	if !q.limits.limited() {
-		return min(s.claimCap, free+min(s.pace.prefetch(now), s.places))
-	}
-	budget := min(s.claimCap, free, q.bucket.whole(now))
-	if q.limits.Concurrent > 0 {
-		budget = min(budget, q.limits.Concurrent-q.leased)
-	}
-	return budget
-}
-
-// NextAt is when Next should be asked again if nothing else happens before. It reports false when only an event can
-// help: Due, Claimed or Done.
-func (s *Scheduler) NextAt(now time.Time) (time.Time, bool) {
-	s.promote(now)
-	if q := s.ready.first(); q != nil && s.budget(q, now) > 0 {
-		return now, true
-	}
-	if q := s.waiting.first(); q != nil {
-		return q.at, true
-	}
-	return time.Time{}, false
-}
-
-// Claim is what the store answered.
-type Claim struct {
-	// Leased is how many tasks were leased.
-	Leased int
-	// Next is when the queue's next task is due; zero is never, as far as the store knew.
-	Next time.Time
-	// Blocked says that all places of the queue are taken, by whichever process. It is tried again at Retry, or when a
-	// lease of it ends here.
-	Blocked bool
-	// Retry is when the queue may be tried again at the earliest; zero is at once.
-	Retry time.Time
-}
-
-// Claimed ends a grant. A queue without one in flight is left alone.
-func (s *Scheduler) Claimed(name string, c Claim, now time.Time) {
-	q := s.queues[name]
-	if q == nil || q.state != claiming {
-		return
-	}
-	s.reserved -= q.reserved
-	s.claims--
-	s.inFlight += c.Leased
-	q.leased += c.Leased
-	q.pass += q.cost(c.Leased)
-	q.bucket.charge(c.Leased, now)
-
-	q.reserved, q.due, q.retry, q.refused = 0, c.Next, c.Retry, c.Blocked
-	if !q.woken.IsZero() {
-		q.hear(q.woken)
-		q.woken = time.Time{}
-	}
-	s.move(q, idle)
-	s.place(q, now)
-}
-
-// Done says that n leases of a queue have ended.
-func (s *Scheduler) Done(name string, n int, now time.Time) {
-	q := s.queues[name]
+// Forget drops a queue, with its limits and what is known to be due in it. While it has leases or a claim in flight it
+// is only kept from being granted, and dropped when they have ended.
+func (s *Scheduler) Forget(queue string) {
+	q := s.queues[queue]
 	if q == nil {
 		return
 	}
-	n = min(n, q.leased)
-	q.leased -= n
-	s.inFlight -= n
-	s.pace.ended(n, now)
-	if q.refused && n > 0 {
-		q.refused, q.retry = false, time.Time{}
+	q.forgotten = true
+	q.due = time.Time{}
+	if q.place != claiming {
+		s.move(q, idle, time.Time{})
 	}
-	if q.state != claiming {
-		s.place(q, now)
-	}
+	s.dropForgotten(q)
 }
 
-// Forget drops what is known of a queue, at once or when its claim and its leases have ended. A Due takes it back.
-func (s *Scheduler) Forget(name string) {
-	q := s.queues[name]
-	if q == nil {
-		return
-	}
-	q.leaving = true
-	if q.state != claiming {
-		q.due = time.Time{}
-		s.place(q, time.Time{})
-	}
-}
+// InFlight returns how many leases the process holds: by Claimed, and not yet by Done.
+func (s *Scheduler) InFlight() int { return s.leases }
 
-// InFlight is how many leases the process holds.
-func (s *Scheduler) InFlight() int { return s.inFlight }
-
-// Claiming is how many claims are in flight.
+// Claiming returns how many grants have not been answered by Claimed.
 func (s *Scheduler) Claiming() int { return s.claims }
 
-// queue finds a queue, or takes it in.
-func (s *Scheduler) queue(name string) *queue {
+// know returns a queue and makes it if it is new.
+func (s *Scheduler) know(name string) *queue {
 	q := s.queues[name]
 	if q == nil {
-		q = &queue{name: name}
+		q = &queue{name: name, limits: Limits{}.resolved()}
 		s.queues[name] = q
 	}
 	return q
 }
 
-// promote moves queues whose time has come to where they belong now.
-func (s *Scheduler) promote(now time.Time) {
-	for q := s.waiting.first(); q != nil && !q.at.After(now); q = s.waiting.first() {
-		s.place(q, now)
+// dropForgotten drops a queue that is forgotten and has nothing left to wait for.
+func (s *Scheduler) dropForgotten(q *queue) {
+	if q.forgotten && q.leases == 0 && q.place != claiming {
+		delete(s.queues, q.name)
 	}
 }
 
-// place puts a queue that is not claiming where it belongs.
-func (s *Scheduler) place(q *queue, now time.Time) {
-	switch {
-	case q.state == claiming:
-	case q.due.IsZero():
-		s.move(q, idle)
-		if q.leaving && q.leased == 0 {
-			delete(s.queues, q.name)
-		}
-	case q.full(), q.refused && q.retry.IsZero():
-		s.move(q, blocked)
-	default:
-		at := q.eligibleAt(now)
-		if at.After(now) {
-			s.move(q, idle)
+// arrange moves a queue to where it belongs at now. Whoever has changed what a queue waits for calls it; while a claim
+// is in flight it does nothing, because Claimed will.
+func (s *Scheduler) arrange(q *queue, now time.Time) {
+	if q.place == claiming {
+		return
+	}
+	to, at := q.standing(now)
+	s.move(q, to, at)
+}
+
+// move puts a queue into a place and takes it out of the one in which it was. at is for waiting.
+func (s *Scheduler) move(q *queue, to place, at time.Time) {
+	if q.place == to {
+		if to == waiting && !at.Equal(q.at) {
 			q.at = at
-			s.move(q, waiting)
-		} else if q.state != ready {
-			q.pass = max(q.pass, s.virtual)
-			s.move(q, ready)
+			s.waiting.fix(q)
 		}
+		return
 	}
-}
-
-// move changes a queue's state, and with it the heap that holds it.
-func (s *Scheduler) move(q *queue, to state) {
-	switch q.state {
+	switch q.place {
 	case waiting:
 		s.waiting.remove(q)
 	case ready:
 		s.ready.remove(q)
 	}
-	q.state = to
+	s.turns++
+	q.place, q.turn, q.at = to, s.turns, at
 	switch to {
 	case waiting:
-		s.waiting.add(q)
+		s.waiting.push(q)
 	case ready:
-		s.ready.add(q)
+		// Who was away has saved up nothing: it would make the others wait for as long as it was away.
+		q.pass = max(q.pass, s.virtual)
+		s.ready.push(q)
 	}
 }

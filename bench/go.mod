@@ -1,0 +1,18 @@
+module github.com/dispatchkit/dispatch/bench
+
+go 1.26.0
+
+require github.com/dispatchkit/dispatch v0.0.0
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/jonboulle/clockwork v0.5.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/vmihailenco/msgpack/v5 v5.3.6 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+)
+
+replace github.com/dispatchkit/dispatch => ../

@@ -1,0 +1,30 @@
+package scheduler
+
+import "math"
+
+// Limits are what one queue allows, over all processes that serve it. The zero value sets no limit, with weight 1.
+type Limits struct {
+	// Rate is how many tasks may be leased per second. 0 is unlimited, and so is anything that is not a positive
+	// finite number.
+	Rate float64
+	// Burst is how many tasks may be leased at once after a pause: the size of the token bucket. With a Rate, values
+	// below 1 count as 1; without one, Burst means nothing.
+	Burst int
+	// Concurrent is how many leases of the queue there may be at once. 0 or less is unlimited.
+	Concurrent int
+	// Weight is the queue's share of this process when several queues are eligible: one of weight 3 gets three times
+	// the tasks of one of weight 1. 0 or less counts as 1.
+	Weight int
+}
+
+// resolved returns the one form of all Limits that mean the same.
+func (l Limits) resolved() Limits {
+	if l.Rate > 0 && !math.IsInf(l.Rate, 1) {
+		l.Burst = max(l.Burst, 1)
+	} else {
+		l.Rate, l.Burst = 0, 0
+	}
+	l.Concurrent = max(l.Concurrent, 0)
+	l.Weight = max(l.Weight, 1)
+	return l
+}
