@@ -21,6 +21,7 @@
 --         | {0} no such queue | {-1} a claim with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(budget * log n)
+local LONG = string.rep('-', 65)
 local micros = (tonumber(ARGV[1]) or 0) * 1000
 if micros == 0 then
   local t = redis.call('TIME')
@@ -166,23 +167,34 @@ local count = #leased
 if count > 0 then
   local token = math.max(tonumber(meta[8] or 0) + 1, now * 1000)
   local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
-  local ends, leases, notes, longest = {}, {}, {ARGV[3]}, 60000
+  local ends, leases, notes, longest, instants = {}, {}, {ARGV[3]}, 60000, {}
   for i, id in ipairs(leased) do
     local progress, attempt, length = progresses[i], 1, timeouts[i] + grace
     if progress then
       local p1, p2, p3, p4 = string.byte(progress, 2, 5)
       attempt = ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1
     end
-    local lease = string.format('%.0f', token + i - 1) .. holder .. attempt
-    ends[2 * i - 1], ends[2 * i] = now + length, id
+    local lease = string.format('%d', token + i - 1) .. holder .. attempt
+    instants[length] = instants[length] or string.format('%d', now + length)
+    ends[2 * i - 1], ends[2 * i] = instants[length], id
     leases[2 * i - 1], leases[2 * i] = id, lease
     notes[2 * i], notes[2 * i + 1] = id, dues[i]
     longest = math.max(longest, length)
     give(id, lease, tonumber(dues[i]), records[i], progress)
   end
   redis.call('ZREM', KEYS[1], unpack(leased))
+  -- Redis keeps a small set or hash as a list that it searches from end to end. It does not once something long was in
+  -- it, until it is empty: with a hundred leases open, claims and settles take half the time.
+  if held == 0 and count > 8 then
+    redis.call('ZADD', KEYS[2], 0, LONG)
+    redis.call('HSET', KEYS[3], LONG, LONG)
+  end
   redis.call('ZADD', KEYS[2], unpack(ends))
   redis.call('HSET', KEYS[3], unpack(leases))
+  if held == 0 and count > 8 then
+    redis.call('ZREM', KEYS[2], LONG)
+    redis.call('HDEL', KEYS[3], LONG)
+  end
   if interval > 0 then
     redis.call('HSET', KEYS[7], 'token', token + count - 1, 'tat', tat + count * interval)
   else

@@ -38,7 +38,7 @@ local before = tonumber(head[2])
 
 -- Decide everything first.
 local due, records, codes, earliest, seen = {}, {}, {}, before, {}
-local ids, longer = {}, longest
+local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
 for i = 3, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
@@ -78,7 +78,8 @@ for n, id in ipairs(ids) do
       at = now + tonumber(when)
     end
     local k, stamped = #due, stamp .. record
-    due[k + 1], due[k + 2] = at, id
+    instants[at] = instants[at] or string.format('%d', at)
+    due[k + 1], due[k + 2] = instants[at], id
     records[k + 1], records[k + 2] = id, stamped
     seen[id] = stamped
     longer = math.max(longer, #stamped)

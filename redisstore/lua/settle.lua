@@ -43,7 +43,8 @@ local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0}
 
 local function keep(zset, at, id)
-  zset[#zset + 1], zset[#zset + 2] = at, id
+  local n = #zset
+  zset[n + 1], zset[n + 2] = string.format('%d', at), id
   if not expiry or at < expiry then
     expiry = at
   end
@@ -74,7 +75,8 @@ for n, id in ipairs(ids) do
     end
     count[outcome] = count[outcome] + 1
     if back then
-      due[#due + 1], due[#due + 2] = now + ms, id
+      local k = #due
+      due[k + 1], due[k + 2] = string.format('%d', now + ms), id
       if not earliest or now + ms < earliest then
         earliest = now + ms
       end
@@ -91,7 +93,8 @@ for n, id in ipairs(ids) do
       end
     end
     if ARGV[i + 5] ~= '' and (back or ms > 0) then
-      state[#state + 1], state[#state + 2] = id, ARGV[i + 5]
+      local k = #state
+      state[k + 1], state[k + 2] = id, ARGV[i + 5]
     end
   end
   codes[n] = code
