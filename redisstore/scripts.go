@@ -25,15 +25,19 @@ type scripts struct {
 	queueCreate, queuePause, queueReplace, rest, settle *script
 }
 
-// loadScripts reads the embedded files. preamble goes before each text: tests put "#!lua" there, which makes Redis
-// refuse keys that are not declared.
+// loadScripts reads the embedded files and puts the functions that they share before each. preamble goes before all of
+// it: tests put "#!lua" there, which makes Redis refuse keys that are not declared.
 func loadScripts(preamble string) scripts {
-	load := func(name string) *script {
+	read := func(name string) string {
 		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic("redisstore: " + err.Error()) // the file is part of the program
 		}
-		source := preamble + string(text)
+		return string(text)
+	}
+	shared := preamble + read("lib_clock") + read("lib_record")
+	load := func(name string) *script {
+		source := shared + read(name)
 		sum := sha1.Sum([]byte(source))
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}

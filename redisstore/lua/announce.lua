@@ -7,11 +7,7 @@
 -- returns 1
 -- keeps   the sooner of two notes
 -- cost    O(queues * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 -- The message goes first: it needs no memory, so a full store still wakes the workers that drain it.
 if ARGV[2] ~= '' then
   redis.call('PUBLISH', ARGV[2], ARGV[3])

@@ -22,12 +22,7 @@
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(budget * log n)
 local LONG = string.rep('-', 65)
-local micros = (tonumber(ARGV[1]) or 0) * 1000
-if micros == 0 then
-  local t = redis.call('TIME')
-  micros = t[1] * 1000000 + t[2]
-end
-local now = math.floor(micros / 1000)
+local now, micros = clock(ARGV[1])
 local number, budget, limit = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7])
 
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
@@ -44,17 +39,6 @@ local function wait(key)
     return -1
   end
   return math.max(tonumber(head[2]) - now, 0)
-end
-
--- The generation, the flag "named" and the timeout of a record. A record that this version cannot read gets a lease of
--- no more than the grace; the caller puts it off.
-local function header(record)
-  local version, g1, g2, g3, g4 = string.byte(record, 1, 5)
-  local flags, t1, t2, t3, t4 = string.byte(record, 12, 16)
-  if version ~= 1 or not t4 then
-    return generation, false, 0
-  end
-  return ((g1 * 256 + g2) * 256 + g3) * 256 + g4, flags % 2 == 1, ((t1 * 256 + t2) * 256 + t3) * 256 + t4
 end
 
 local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', tonumber(meta[3] or 0), tonumber(meta[10] or 0)}
@@ -110,7 +94,8 @@ if places > 0 and interval > 0 then
   end
 end
 
--- Choose. Tasks from before a purge, and IDs without a record, are dropped on the way. Records are read many at once, but
+-- Choose. Tasks from before a purge, and IDs without a record, are dropped on the way. A record that this version cannot
+-- read gets a lease of no more than the grace; the caller puts it off. Records are read many at once, but
 -- no more than surely fit into the bytes: the queue knows its longest.
 local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
 local dropped, named, size = {}, {}, 0
@@ -132,8 +117,8 @@ if places > 0 then
       read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
     end
     local record = read[i - base]
-    local created, isNamed, timeout = header(record or '')
-    if not record or created < generation then
+    local stored, isNamed, timeout = header(record or '')
+    if not record or stored and stored < generation then
       dropped[#dropped + 1] = id
       if isNamed then
         named[#named + 1] = id
@@ -146,7 +131,7 @@ if places > 0 then
         out[5] = ''
         break
       end
-      leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout, progress
+      leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout or 0, progress
     end
   end
 elseif out[5] ~= 'paused' and wait(KEYS[1]) ~= 0 then

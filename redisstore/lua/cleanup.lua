@@ -9,11 +9,7 @@
 -- returns ms until the next expiry: 0 = more are over, -1 = nothing is left
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(limit * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
   local over = redis.call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, ARGV[2])
   if #over > 0 then

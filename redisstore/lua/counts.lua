@@ -8,11 +8,7 @@
 -- returns {1, ready, scheduled, leased, done, dead, succeeded, died, retried since the queue was created} | {0} no queue
 -- keeps   everything: it only reads
 -- cost    O(log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local meta = redis.call('HMGET', KEYS[5], 'generation', 'ok', 'dead', 'retry')
 if not meta[1] then
   return {0}

@@ -13,17 +13,13 @@
 -- returns 0 no such task | 1 removed | 2 removed, and its name has a tombstone
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local id = ARGV[3]
 local record = redis.call('HGET', KEYS[4], id)
 if not record then
   return 0
 end
-local b = {string.byte(record, 1, 12)}
+local _, isNamed = header(record)
 local live = redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id)
 redis.call('ZREM', KEYS[1], id)
 redis.call('ZREM', KEYS[2], id)
@@ -32,7 +28,7 @@ redis.call('HDEL', KEYS[4], id)
 redis.call('HDEL', KEYS[5], id)
 redis.call('ZREM', KEYS[6], id)
 redis.call('ZREM', KEYS[7], id)
-if live and #b == 12 and b[12] % 2 == 1 and tonumber(ARGV[2]) > 0 then
+if live and isNamed and tonumber(ARGV[2]) > 0 then
   redis.call('ZADD', KEYS[8], now + tonumber(ARGV[2]), id)
   return 2
 end

@@ -21,11 +21,7 @@ local function bytes(n, count)
   return table.concat(out)
 end
 
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 
 local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest')
 local generation, longest = meta[1], tonumber(meta[2] or 0)

@@ -6,11 +6,7 @@
 -- returns one digit per lease (1 moved, 0 lease is not current)
 -- keeps   leased and leases hold the same IDs
 -- cost    O(leases * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local codes, ids, ends = {}, {}, {}
 for i = 2, #ARGV, 3 do
   local code = '0'

@@ -7,11 +7,7 @@
 -- returns {queue, ms from now (0 = now or before), ...}
 -- keeps   everything: it only reads
 -- cost    O(limit + log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local notes = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now + tonumber(ARGV[2]), 'WITHSCORES',
   'LIMIT', ARGV[3], ARGV[4])
 for i = 2, #notes, 2 do

@@ -11,11 +11,7 @@
 --          then per lease: ID, lease, record or '', progress or ''}
 -- keeps   everything: it only reads
 -- cost    O(limit or IDs)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local ids = {}
 if #ARGV > 3 then
   for i = 4, #ARGV do

@@ -6,11 +6,7 @@
 -- returns ms until a task is due or a lease ends, 0 = now, -1 = nothing. A paused queue has no due tasks.
 -- keeps   everything: it only reads
 -- cost    O(log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 if redis.call('HGET', KEYS[3], 'paused') ~= '1' then
   local due = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]

@@ -10,11 +10,7 @@
 -- returns how many IDs were read
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(IDs * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local meta = redis.call('HMGET', KEYS[5], 'generation', 'tombstone')
 local generation, tombstone = tonumber(meta[1] or 1), tonumber(meta[2] or 0)
 local old, named, size, count = {}, {}, 0, 0
@@ -23,10 +19,10 @@ for i = 3, #ARGV do
   local record = redis.call('ZSCORE', KEYS[1], id) and redis.call('HGET', KEYS[2], id)
   if record then
     size = size + #record
-    local b = {string.byte(record, 1, 12)}
-    if #b == 12 and ((b[2] * 256 + b[3]) * 256 + b[4]) * 256 + b[5] < generation then
+    local stored, isNamed = header(record)
+    if stored and stored < generation then
       old[#old + 1] = id
-      if b[12] % 2 == 1 and tombstone > 0 then
+      if isNamed and tombstone > 0 then
         named[#named + 1], named[#named + 2] = now + tombstone, id
       end
     end

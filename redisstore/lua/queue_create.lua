@@ -8,11 +8,7 @@
 -- returns 1 created | 0 exists
 -- keeps   a queue that exists as it is
 -- cost    O(1)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
   return 0
 end

@@ -5,11 +5,7 @@
 -- returns 1
 -- keeps   the notes of other queues
 -- cost    O(queues * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 for i = 2, #ARGV, 2 do
   redis.call('ZREM', KEYS[1], ARGV[i + 1])
   if tonumber(ARGV[i]) >= 0 then

@@ -17,11 +17,7 @@
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(outcomes * log n)
-local now = tonumber(ARGV[1])
-if not now then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
+local now = clock(ARGV[1])
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local before = tonumber(head[2])
 local earliest = before
@@ -65,12 +61,11 @@ for n, id in ipairs(ids) do
     local back = outcome == 'retry' or outcome == 'release'
     if back and generation > 1 then
       -- A task from before a purge does not come back.
-      local b = {string.byte(redis.call('HGET', KEYS[4], id) or '', 1, 12)}
-      if #b < 12 or ((b[2] * 256 + b[3]) * 256 + b[4]) * 256 + b[5] < generation then
-        back, ms, tombstone, outcome = false, 0, 0, 'release'
-        if #b == 12 and b[12] % 2 == 1 then
-          tombstone = tonumber(meta[2] or 0)
-        end
+      local record = redis.call('HGET', KEYS[4], id)
+      local stored, isNamed = header(record or '')
+      if not record or stored and stored < generation then
+        back, ms, outcome = false, 0, 'release'
+        tombstone = isNamed and tonumber(meta[2] or 0) or 0
       end
     end
     count[outcome] = count[outcome] + 1
