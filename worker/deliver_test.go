@@ -162,7 +162,8 @@ func TestWhatCannotBeSent(t *testing.T) {
 		})
 	}
 	t.Run("no context", func(t *testing.T) {
-		if got := d.Deliver(nil, Request{URL: target}); got.Kind != KindConfig { //nolint:staticcheck // on purpose
+		//lint:ignore SA1012 it must not panic
+		if got := d.Deliver(nil, Request{URL: target}); got.Kind != KindConfig {
 			t.Errorf("got %+v, want %q", got, KindConfig)
 		}
 	})
