@@ -8,37 +8,48 @@ import (
 )
 
 const (
-	// slack is what may be missing from a whole token. It is far above the rounding error of a bucket that owes up to
-	// a million tokens, and far below what a store would notice: 100 ns early at a rate of 0.01 per second. Because
-	// tokens and refilled both allow for it, a bucket has a token at the instant that refilled has named.
+	// slack is what a token may lack and still count. It is far above the rounding error of a bucket that owes up to a
+	// million tokens, and below what a store could notice: 100 ns at a rate of 0.01 per second. Because tokens and
+	// refilled both allow for it, there is a token at the instant that refilled has named, not a few ns later.
 	slack = 1e-9
 	// longestWait bounds a wait, so that no rate is too low and no debt too deep for a time.Duration.
 	longestWait = 100 * 365 * 24 * time.Hour
 )
 
-// bucket predicts how many tasks the store will lease of a queue with a rate. It starts full. It may owe tokens: the
-// store decides what is leased, and the bucket only follows.
+// bucket predicts how many tasks the store will lease of a queue with a rate. It starts full, and may owe tokens: the
+// store decides what is leased, and the bucket only follows. The zero value is the bucket of a queue without a rate,
+// which never lacks a token.
 type bucket struct {
-	limiter *rate.Limiter
+	limiter *rate.Limiter // nil without a rate
 }
 
-func newBucket(l Limits) *bucket {
-	return &bucket{rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
-}
-
-// set changes rate and burst. The tokens, or the debt, stay what they are at now; what exceeds the new burst is lost.
+// set changes rate and burst. The tokens, or the debt, stay what they are at now, but for tokens beyond the new burst.
+// It requires resolved Limits.
 func (b *bucket) set(l Limits, now time.Time) {
-	b.limiter.SetLimitAt(now, rate.Limit(l.Rate))
-	b.limiter.SetBurstAt(now, l.Burst)
+	switch {
+	case l.Rate == 0:
+		b.limiter = nil
+	case b.limiter == nil:
+		b.limiter = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	default:
+		b.limiter.SetLimitAt(now, rate.Limit(l.Rate))
+		b.limiter.SetBurstAt(now, l.Burst)
+	}
 }
 
 // tokens returns how many whole tokens there are at now; below zero is a debt.
 func (b *bucket) tokens(now time.Time) int {
+	if b.limiter == nil {
+		return math.MaxInt
+	}
 	return int(math.Floor(b.limiter.TokensAt(now) + slack))
 }
 
 // refilled returns the instant from which there is a whole token: now, or later.
 func (b *bucket) refilled(now time.Time) time.Time {
+	if b.limiter == nil {
+		return now
+	}
 	missing := 1 - b.limiter.TokensAt(now)
 	if missing <= slack {
 		return now
@@ -49,7 +60,10 @@ func (b *bucket) refilled(now time.Time) time.Time {
 
 // charge takes n tokens, whether they are there or not.
 func (b *bucket) charge(n int, now time.Time) {
-	// A Limiter reserves no more than its burst at a time, and lets reservations add up to any debt.
+	if b.limiter == nil {
+		return
+	}
+	// A Limiter refuses to reserve more than its burst at a time, and lets reservations add up to any debt.
 	for burst := b.limiter.Burst(); n > 0; n -= burst {
 		b.limiter.ReserveN(now, min(n, burst))
 	}

@@ -4,16 +4,16 @@ import "math"
 
 // Limits are what one queue allows, over all processes that serve it. The zero value sets no limit, with weight 1.
 type Limits struct {
-	// Rate is how many tasks may be leased per second. 0 is unlimited, and so is anything that is not a positive
-	// finite number.
+	// Rate is how many tasks may be leased per second. 0 is unlimited, and so is whatever is not a positive finite
+	// number.
 	Rate float64
 	// Burst is how many tasks may be leased at once after a pause: the size of the token bucket. With a Rate, values
-	// below 1 count as 1; without one, Burst means nothing.
+	// below 1 count as 1; without one it means nothing.
 	Burst int
 	// Concurrent is how many leases of the queue there may be at once. 0 or less is unlimited.
 	Concurrent int
-	// Weight is the queue's share of this process when several queues are eligible: one of weight 3 gets three times
-	// the tasks of one of weight 1. 0 or less counts as 1.
+	// Weight is the queue's share of this process when several queues have tasks for its places: one of weight 3 gets
+	// three times the tasks of one of weight 1. 0 or less counts as 1.
 	Weight int
 }
 
@@ -28,3 +28,7 @@ func (l Limits) resolved() Limits {
 	l.Weight = max(l.Weight, 1)
 	return l
 }
+
+// limited says whether leases count against a limit. Tasks of such a queue are not prefetched: one that waits for a
+// place uses the limit up and does nothing with it. It requires resolved Limits.
+func (l Limits) limited() bool { return l.Rate > 0 || l.Concurrent > 0 }

@@ -10,44 +10,45 @@ type Options struct {
 	ClaimCap int
 }
 
-// Scheduler decides which queue one process claims from, when, and how many tasks. Make one with New.
+// Scheduler decides from which queue one process claims, when, and how many tasks. Make one with New.
 //
-// It starts no goroutine, reads no clock and takes no lock: its callers take turns, and hand it the time. Each method
-// says what has happened at now, or asks what to do at now. Instants that go back do no harm but delay: what was
-// granted or counted stays.
+// It takes no lock: its methods are called one at a time. now is the time of the call; if it goes back, nothing breaks,
+// and what was seen to be due stays so.
 //
-// Each method takes O(log n) time, n being the number of queues; a queue whose instant has come is paid for by the
-// call that notices, once. None allocates memory for a queue that is known.
+// No method takes more than O(log n) time for n queues, save that Next and NextAt take it once more for each queue
+// whose instant has come. None but SetLimits allocates memory for a queue that is known.
 type Scheduler struct {
 	places   int
 	claimCap int
 
-	queues  map[string]*queue
-	waiting heap // by instant
-	ready   heap // by pass
+	queues    map[string]*queue
+	waiting   heap // by instant
+	ready     heap // by pass
+	returning heap // by pass: the backlogged queues among those that are claiming
 
-	turns   uint64 // arrivals so far; see queue.turn
-	virtual pass   // the highest pass that was granted: nobody who comes to ready stands before it
+	turns   uint64 // arrivals at places so far
+	virtual pass   // the highest that was granted: where a queue stands that has been away
 	pace    pace
 
-	leases   int // held by the process; may exceed places
+	leases   int // held by the process; above places while tasks are prefetched
 	claims   int // in flight
-	reserved int // budgets of the claims in flight
+	reserved int // sum of the budgets of the claims in flight
 }
 
 // New returns a Scheduler that knows no queue.
 func New(o Options) *Scheduler {
 	return &Scheduler{
-		places:   max(o.Places, 1),
-		claimCap: max(o.ClaimCap, 1),
-		queues:   make(map[string]*queue),
-		waiting:  heap{less: sooner},
-		ready:    heap{less: first},
+		places:    max(o.Places, 1),
+		claimCap:  max(o.ClaimCap, 1),
+		queues:    make(map[string]*queue),
+		waiting:   heap{less: sooner},
+		ready:     heap{less: lower},
+		returning: heap{less: lower},
 	}
 }
 
-// SetLimits says what a queue allows from now on. A queue that was not known has no limits. The token bucket keeps what
-// it has, or owes, up to the new burst; it starts full when the queue had no rate before. Limits that mean the same as
+// SetLimits says what a queue allows from now on; until it is called, a queue has no limits. The token bucket keeps
+// what it holds or owes, up to the new burst; it starts full if the queue had no rate. Limits that mean the same as
 // those in force change nothing.
 func (s *Scheduler) SetLimits(queue string, l Limits, now time.Time) {
 	q := s.know(queue)
@@ -55,35 +56,25 @@ func (s *Scheduler) SetLimits(queue string, l Limits, now time.Time) {
 	if l == q.limits {
 		return
 	}
-	switch {
-	case l.Rate == 0:
-		q.bucket = nil
-	case q.bucket == nil:
-		q.bucket = newBucket(l)
-	default:
-		q.bucket.set(l, now)
-	}
 	if l.Concurrent != q.limits.Concurrent {
-		q.lift() // refused under another limit
+		q.lift() // what was refused was refused under another limit
 	}
+	q.bucket.set(l, now)
 	q.limits = l
 	s.arrange(q, now)
 }
 
-// Due says that a queue has a task that is due at an instant, which may be over. It only ever moves a queue earlier,
-// and it brings back a queue that was forgotten.
+// Due says that a queue has a task that is due at an instant, past or future. It only ever moves a queue earlier, and
+// it never cuts short what Claim.Retry or Claim.Blocked has said. It brings a forgotten queue back.
 func (s *Scheduler) Due(queue string, at, now time.Time) {
 	q := s.know(queue)
 	q.forgotten = false
-	at = later(at, now) // also because the zero time means that nothing is due
-	if q.due.IsZero() || at.Before(q.due) {
-		q.due = at
-		s.arrange(q, now)
-	}
+	q.hear(later(at, now)) // now also stands for the zero time, which hear takes for none
+	s.arrange(q, now)
 }
 
-// Forget drops a queue, with its limits and what is known to be due in it. While it has leases or a claim in flight it
-// is only kept from being granted, and dropped when they have ended.
+// Forget drops a queue: its limits, and what is known to be due. While the queue has leases or a claim in flight they
+// still count; it gets no grant, and is dropped when they have ended.
 func (s *Scheduler) Forget(queue string) {
 	q := s.queues[queue]
 	if q == nil {
@@ -94,16 +85,16 @@ func (s *Scheduler) Forget(queue string) {
 	if q.place != claiming {
 		s.move(q, idle, time.Time{})
 	}
-	s.dropForgotten(q)
+	s.drop(q)
 }
 
-// InFlight returns how many leases the process holds: by Claimed, and not yet by Done.
+// InFlight returns how many leases the process holds, by what Claimed and Done have said.
 func (s *Scheduler) InFlight() int { return s.leases }
 
-// Claiming returns how many grants have not been answered by Claimed.
+// Claiming returns how many grants Claimed has not answered yet.
 func (s *Scheduler) Claiming() int { return s.claims }
 
-// know returns a queue and makes it if it is new.
+// know returns a queue, and makes it if it is new.
 func (s *Scheduler) know(name string) *queue {
 	q := s.queues[name]
 	if q == nil {
@@ -113,46 +104,66 @@ func (s *Scheduler) know(name string) *queue {
 	return q
 }
 
-// dropForgotten drops a queue that is forgotten and has nothing left to wait for.
-func (s *Scheduler) dropForgotten(q *queue) {
+// drop lets go of a queue if it is forgotten and nothing of it is outstanding.
+func (s *Scheduler) drop(q *queue) {
 	if q.forgotten && q.leases == 0 && q.place != claiming {
 		delete(s.queues, q.name)
 	}
 }
 
-// arrange moves a queue to where it belongs at now. Whoever has changed what a queue waits for calls it; while a claim
-// is in flight it does nothing, because Claimed will.
+// arrange moves a queue to where it belongs at now. Who changes what a queue waits for calls it. It leaves a queue
+// alone that is claiming: Claimed moves that.
 func (s *Scheduler) arrange(q *queue, now time.Time) {
-	if q.place == claiming {
-		return
+	if q.place != claiming {
+		to, at := q.standing(now)
+		s.move(q, to, at)
 	}
-	to, at := q.standing(now)
-	s.move(q, to, at)
 }
 
-// move puts a queue into a place and takes it out of the one in which it was. at is for waiting.
+// move takes a queue from its place to another; at is for waiting.
 func (s *Scheduler) move(q *queue, to place, at time.Time) {
-	if q.place == to {
+	from := q.place
+	if from == to {
 		if to == waiting && !at.Equal(q.at) {
 			q.at = at
 			s.waiting.fix(q)
 		}
 		return
 	}
-	switch q.place {
-	case waiting:
-		s.waiting.remove(q)
-	case ready:
-		s.ready.remove(q)
+	if h := s.heapOf(q); h != nil {
+		h.remove(q)
 	}
 	s.turns++
 	q.place, q.turn, q.at = to, s.turns, at
-	switch to {
-	case waiting:
-		s.waiting.push(q)
-	case ready:
-		// Who was away has saved up nothing: it would make the others wait for as long as it was away.
-		q.pass = max(q.pass, s.virtual)
-		s.ready.push(q)
+	if to == ready {
+		q.backlogged = from == claiming
+		q.pass = max(q.pass, s.floor(q))
 	}
+	if h := s.heapOf(q); h != nil {
+		h.push(q)
+	}
+}
+
+// heapOf returns the heap in which a queue belongs by its place, or nil.
+func (s *Scheduler) heapOf(q *queue) *heap {
+	switch {
+	case q.place == waiting:
+		return &s.waiting
+	case q.place == ready:
+		return &s.ready
+	case q.place == claiming && q.backlogged:
+		return &s.returning
+	}
+	return nil
+}
+
+// floor returns the lowest pass with which a queue may become ready. One that was away has saved up nothing: else the
+// others would wait for as long as it was away. One that was only claiming was never away and keeps its pass, or those
+// that were granted meanwhile would make up for it, and weights would count for little; but it keeps no more than a
+// full claim, or a store that answers slowly would do what being away must not.
+func (s *Scheduler) floor(q *queue) pass {
+	if q.backlogged {
+		return s.virtual.less(s.claimCap)
+	}
+	return s.virtual
 }

@@ -1,0 +1,166 @@
+package scheduler
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var seed = flag.Uint64("seed", 0, "repeat the random run of this seed")
+
+// TestRandomOperations walks the scheduler and its twin through the same random lives of a few queues, and compares
+// whatever they say.
+func TestRandomOperations(t *testing.T) {
+	if *seed != 0 {
+		randomLife(t, *seed)
+		return
+	}
+	for range 60 {
+		randomLife(t, rand.Uint64())
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func randomLife(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	places, claimCap := 1+random.IntN(12), 1+random.IntN(12)
+	life := &life{
+		random: random,
+		s:      New(Options{Places: places, ClaimCap: claimCap}),
+		w:      &twin{places: places, claimCap: claimCap},
+		now:    time.Unix(1_700_000_000, 0),
+	}
+	for step := range 3000 {
+		what := life.step()
+		err := life.compare()
+		if err == nil {
+			err = life.s.check(life.now)
+		}
+		if err != nil {
+			t.Fatalf("-seed %d, step %d, %s: %v", seed, step, what, err)
+		}
+	}
+}
+
+type life struct {
+	random *rand.Rand
+	s      *Scheduler
+	w      *twin
+	now    time.Time
+	err    error
+}
+
+// step does something, and says what.
+func (l *life) step() string {
+	r, s, w, now := l.random, l.s, l.w, l.now
+	name := string(rune('a' + r.IntN(6)))
+	switch action := r.IntN(100); {
+	case action < 14:
+		at := now.Add(time.Duration(r.IntN(8)) * 50 * time.Millisecond)
+		s.Due(name, at, now)
+		w.dueAt(name, at, now)
+		return fmt.Sprintf("due %s in %v", name, at.Sub(now))
+	case action < 39:
+		g, ok := s.Next(now)
+		if wg, wok := w.next(now); g != wg || ok != wok {
+			l.err = fmt.Errorf("Next is %v, %v; want %v, %v", g, ok, wg, wok)
+		}
+		return fmt.Sprintf("next %v %v", g, ok)
+	case action < 64:
+		c := l.claim(w.find(name))
+		s.Claimed(name, c, now)
+		w.claimed(name, c, now)
+		return fmt.Sprintf("claimed %s %+v", name, c)
+	case action < 80:
+		n := r.IntN(8)
+		s.Done(name, n, now)
+		w.done(name, n, now)
+		return fmt.Sprintf("done %s %d", name, n)
+	case action < 83:
+		limits := Limits{
+			Rate:       []float64{0, 0, 0.5, 3, 10, 1000}[r.IntN(6)],
+			Concurrent: []int{0, 0, 1, 5}[r.IntN(4)],
+			Weight:     1 + r.IntN(4),
+		}
+		if limits.Rate > 0 {
+			limits.Burst = 1 + r.IntN(6)
+		}
+		s.SetLimits(name, limits, now)
+		w.setLimits(name, limits, now)
+		return fmt.Sprintf("limits %s %+v", name, limits)
+	case action < 84:
+		s.Forget(name)
+		w.forget(name, now)
+		return "forget " + name
+	case action < 86:
+		s.Late(name)
+		w.late(name)
+		return "late " + name
+	case action < 92:
+		l.now = now.Add(time.Duration(r.IntN(8)) * time.Millisecond)
+		return fmt.Sprintf("tick %v", l.now.Sub(now))
+	default:
+		return l.sleep()
+	}
+}
+
+// sleep moves to the instant that NextAt names, when there must be a grant if there is a free place.
+func (l *life) sleep() string {
+	at, ok := l.s.NextAt(l.now)
+	if !ok {
+		return "sleep without end"
+	}
+	slept := at.Sub(l.now)
+	l.now = at
+	if again, ok := l.s.NextAt(at); l.s.free() > 0 && (!ok || !again.Equal(at)) {
+		l.err = fmt.Errorf("at the instant that NextAt has named it names %v later", again.Sub(at))
+	}
+	return fmt.Sprintf("sleep %v", slept)
+}
+
+// claim invents the answer of a store.
+func (l *life) claim(q *twinQueue) (c Claim) {
+	r := l.random
+	if q != nil {
+		c.Leased = r.IntN(q.budget + 1)
+	}
+	switch r.IntN(12) {
+	case 0:
+		c.Leased += r.IntN(5) // of an earlier claim
+	case 1:
+		c.Retry = l.now.Add(time.Duration(r.IntN(100)) * time.Millisecond)
+	case 2:
+		c.Blocked = true
+	case 3:
+		c.Blocked, c.Retry = true, l.now.Add(time.Duration(r.IntN(100))*time.Millisecond)
+	}
+	if r.IntN(4) > 0 {
+		c.Next = l.now.Add(time.Duration(max(r.IntN(100)-60, -1)) * time.Millisecond)
+	}
+	return c
+}
+
+// compare says in what scheduler and twin differ.
+func (l *life) compare() error {
+	if l.err != nil {
+		return l.err
+	}
+	at, ok := l.s.NextAt(l.now)
+	if wantAt, wantOK := l.w.nextAt(l.now); !at.Equal(wantAt) || ok != wantOK {
+		return fmt.Errorf("NextAt is in %v, %v; want in %v, %v", at.Sub(l.now), ok, wantAt.Sub(l.now), wantOK)
+	}
+	if got, want := l.s.InFlight(), l.w.inFlight(); got != want {
+		return fmt.Errorf("InFlight is %d, want %d", got, want)
+	}
+	if got, want := l.s.Claiming(), l.w.claiming(); got != want {
+		return fmt.Errorf("Claiming is %d, want %d", got, want)
+	}
+	if got, want := len(l.s.queues), len(l.w.list); got != want {
+		return fmt.Errorf("%d queues are known, want %d", got, want)
+	}
+	return nil
+}
