@@ -10,6 +10,8 @@ import (
 const (
 	// claimPatience bounds one claim; a claim whose answer is lost is repeated under its number until it is known.
 	claimPatience = 5 * time.Second
+	// lateAfter is how long a claim in flight keeps places from other queues, which another part of the store may serve.
+	lateAfter = 100 * time.Millisecond
 	// prefetchPatience is how long a leased task may wait for a place before it is given back.
 	prefetchPatience = time.Second
 	// unknownKindDelay is how long a task of a kind without handler is put off, for a process that has one.
@@ -24,7 +26,9 @@ const (
 type servedQueue struct {
 	name     string
 	settings *Queue // of the last claim; nil before
-	limits   scheduler.Limits
+	// stale says that the settings were changed, or may have been, since the last claim was sent: the next one asks for
+	// them, and until then the scheduler is told of no limits.
+	stale bool
 
 	// unanswered is a claim that was sent and whose answer is not known; it is repeated before anything else.
 	unanswered *ClaimRequest
@@ -74,7 +78,14 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 		if !ok {
 			break
 		}
+		if d.stuck[grant.Queue] {
+			d.sched.Claimed(grant.Queue, scheduler.Claim{Next: now, Retry: now.Add(stuckHold)}, now)
+			continue
+		}
 		request, sentAt := d.prepareClaim(grant, now)
+		if d.queue(grant.Queue).failures > 0 {
+			d.sched.Late(grant.Queue) // it keeps no places before it has been answered once
+		}
 		d.life.group.Go(func() { d.claim(request, sentAt) })
 	}
 	sleep := time.Hour
@@ -95,9 +106,10 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
 		}
 		q.sentAt = now
-		if q.settings != nil {
+		if q.settings != nil && !q.stale {
 			q.unanswered.Version = q.settings.Version
 		}
+		q.stale = false
 	} else {
 		q.unanswered.Repeat = true
 	}
@@ -108,7 +120,9 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 // sent, so that by this process's clock a lease never outlives the store's view of it.
 func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time) {
 	ctx, cancel := context.WithTimeout(d.life.reports, claimPatience)
+	late := d.opts.Clock.AfterFunc(lateAfter, func() { d.claimLate(r) })
 	reply, err := d.store.Claim(ctx, r)
+	late.Stop()
 	cancel()
 	now := d.opts.Clock.Now()
 	if err != nil {
@@ -131,6 +145,16 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time) {
 	} else {
 		d.pool.Add(starters...)
 	}
+	d.poke()
+}
+
+// claimLate gives the places that a claim in flight was to fill to other queues.
+func (d *Dispatcher) claimLate(r ClaimRequest) {
+	d.mu.Lock()
+	if q := d.queues[r.Queue]; q != nil && q.unanswered != nil && q.unanswered.Seq == r.Seq {
+		d.sched.Late(r.Queue)
+	}
+	d.mu.Unlock()
 	d.poke()
 }
 
@@ -186,8 +210,9 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool,
 	q.unanswered, q.failures = nil, 0
 	if reply.Settings != nil {
 		q.settings = reply.Settings
-		q.limits = limitsOf(reply.Settings)
-		d.sched.SetLimits(name, q.limits, now)
+		if !q.stale {
+			d.sched.SetLimits(name, limitsOf(reply.Settings), now)
+		}
 	}
 	claimed := scheduler.Claim{Leased: len(reply.Leased)}
 	if reply.Next >= 0 {

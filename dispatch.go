@@ -32,6 +32,8 @@ type Dispatcher struct {
 	seq atomic.Int64
 	// unsettled counts attempts that have ended and whose outcome is not stored.
 	unsettled atomic.Int64
+	// anyStuck says that some queue is in stuck.
+	anyStuck atomic.Bool
 	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time.
 	signal chan struct{}
 
@@ -43,6 +45,8 @@ type Dispatcher struct {
 	unknown    map[string]bool // kinds without handler that were warned of
 	quiet      []chan struct{} // closed when nothing is in progress; see WaitIdle
 	running    map[*running]struct{}
+	told       <-chan struct{} // closed when the last announcement of this process's settles is out
+	stuck      map[string]bool // queues whose outcomes the store does not take; see stuck.go
 	// attemptsEnded says that the contexts of attempts have been ended, and that of a late one ends at once.
 	attemptsEnded bool
 
@@ -70,11 +74,13 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		queues:   make(map[string]*servedQueue),
 		unknown:  make(map[string]bool),
 		running:  make(map[*running]struct{}),
+		stuck:    make(map[string]bool),
 	}
 	d.log = newLogger(o.Logger.With("worker", string(d.worker)))
 	d.pool = worker.NewPool(o.GlobalConcurrency, d.run)
 	d.settles = groupCommit[*settling]{
-		send: d.sendSettles, maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,
+		send:     func(queue string, batch []*settling) { d.sendSettles(queue, batch) },
+		maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,
 	}
 	d.Client.hear = d.hear
 	d.life.init()
@@ -100,16 +106,17 @@ func (d *Dispatcher) Worker() cluster.WorkerID { return d.worker }
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.started || !d.life.start() {
+	started := d.life.start(func() (atStop func() bool) {
+		d.started = true
+		d.wrapHandlers()
+		for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.cleanupLoop} {
+			d.life.goLoop(loop)
+		}
+		return context.AfterFunc(ctx, func() { d.life.stop(d.drain) })
+	})
+	if !started {
 		return ErrStarted
 	}
-	d.started = true
-	d.wrapHandlers()
-	for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.cleanupLoop} {
-		d.life.goLoop(loop)
-	}
-	stopWatching := context.AfterFunc(ctx, func() { d.life.stop(d.drain) })
-	d.life.onStop(func() { stopWatching() })
 	return nil
 }
 

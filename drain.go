@@ -39,8 +39,20 @@ func (d *Dispatcher) drain() error {
 	if d.awaitSettled(flushPatience) != nil {
 		d.log.Warn("dispatch: stopped before all outcomes were stored; their tasks will run again")
 	}
+	d.awaitTold()
 	d.http.Close()
 	return err
+}
+
+// awaitTold waits until other processes know of what was given back, or cannot be told. Announcements go one after
+// another, so the last one is enough, and none takes longer than announcePatience.
+func (d *Dispatcher) awaitTold() {
+	d.mu.Lock()
+	told := d.told
+	d.mu.Unlock()
+	if told != nil {
+		<-told
+	}
 }
 
 // answerClaims repeats the claims whose answers were lost, once: what they have leased would wait for its leases to end.

@@ -32,6 +32,13 @@ func (g *groupCommit[T]) add(key string, items ...T) {
 	}
 }
 
+// waiting returns what has gathered for a key and is not on its way yet.
+func (g *groupCommit[T]) waiting(key string) []T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]T(nil), g.gathered[key]...)
+}
+
 func (g *groupCommit[T]) run(key string) {
 	for {
 		batch := g.take(key)

@@ -23,7 +23,7 @@ type lifetime struct {
 
 	mu       sync.Mutex
 	state    lifeState
-	atStop   []func()
+	atStop   func() bool    // called when the stop begins
 	group    sync.WaitGroup // the loops
 	finished chan struct{}  // closed when stopped
 	err      error          // set before finished is closed
@@ -43,27 +43,22 @@ func (l *lifetime) init() {
 	l.finished = make(chan struct{})
 }
 
-// start says whether this is the first start, and there was no stop before it.
-func (l *lifetime) start() bool {
+// start says whether this is the first start, and there was no stop before it; then it calls launch, which starts the
+// loops and returns what is to be called when the stop begins. A stop that comes meanwhile waits for that.
+func (l *lifetime) start(launch func() (atStop func() bool)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != lifeNew {
 		return false
 	}
 	l.state = lifeStarted
+	l.atStop = launch()
 	return true
 }
 
 // goLoop runs f until it returns, which it does soon after its context ends.
 func (l *lifetime) goLoop(f func(context.Context)) {
 	l.group.Go(func() { f(l.loops) })
-}
-
-// onStop has f called when the stop begins.
-func (l *lifetime) onStop(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.atStop = append(l.atStop, f)
 }
 
 // stop begins the stop, once: drain runs on a goroutine of its own and says how it went.
@@ -79,9 +74,7 @@ func (l *lifetime) stop(drain func() error) {
 		close(l.finished)
 	case lifeStarted:
 		l.state = lifeStopping
-		for _, f := range l.atStop {
-			f()
-		}
+		l.atStop()
 		go func() {
 			l.err = drain()
 			l.endAll()

@@ -18,6 +18,7 @@ type settling struct {
 	result     result
 	endedAt    time.Time // local; what the settlement says of "after" counts from here
 	swept      bool      // the lease was not this process's
+	freed      bool      // its place was given to others before it was stored; guarded by Dispatcher.mu
 }
 
 func (s *settling) size() int {
@@ -33,7 +34,9 @@ func (s *settling) size() int {
 // settle hands an outcome over to be stored. Outcomes of a queue that come together are stored together.
 func (d *Dispatcher) settle(s *settling) {
 	d.unsettled.Add(1)
-	d.settles.add(s.run.leased.Task.Queue, s)
+	queue := s.run.leased.Task.Queue
+	d.settles.add(queue, s)
+	d.freeIfStuck(queue, s)
 }
 
 // release gives a task back that has not started; it is due again after the delay.
@@ -47,11 +50,15 @@ func (d *Dispatcher) release(r *running, delay time.Duration) {
 }
 
 // sendSettles stores the outcomes that gathered for one queue, under one number, and tries again until it has an answer
-// or every lease is over by the local clock: by then the tasks are given to others, and nothing of this is needed.
-func (d *Dispatcher) sendSettles(queue string, batch []*settling) {
+// or every lease is over by the local clock: by then the tasks are given to others, and nothing of this is needed. It
+// says whether there was an answer.
+func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) {
 	request := SettleRequest{Queue: queue, Worker: d.worker, Items: make([]Settlement, len(batch))}
 	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
 		request.Seq = d.seq.Add(1)
+	}
+	if !batch[0].swept {
+		defer d.watchSettles(queue, batch)()
 	}
 	for failures := 1; ; failures++ {
 		now := d.opts.Clock.Now()
@@ -67,13 +74,13 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) {
 		if err == nil {
 			d.log.recovered("settle")
 			d.settled(queue, batch, reply)
-			return
+			return true
 		}
 		if d.life.reports.Err() != nil || isNotFound(err) || d.allOver(batch) {
 			d.log.Warn("dispatch: outcomes could not be stored; their tasks will run again",
 				"queue", queue, "tasks", len(batch), "error", err)
 			d.settled(queue, batch, SettleReply{Applied: make([]bool, len(batch))})
-			return
+			return false
 		}
 		d.log.failing("settle", err, "queue", queue)
 		d.pause(d.life.reports, backoffAfter(failures))
@@ -99,29 +106,40 @@ func (r *running) until() time.Time {
 	return r.ctx.leaseUntil()
 }
 
-// settled frees the places of a batch and tells the observer how each attempt ended.
+// settled frees the places of a batch and tells the observer how each attempt ended. Of a lease that somebody else swept,
+// or that could not be swept, there is nothing to tell.
 func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
+	var told <-chan struct{}
 	if reply.Moved {
-		d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0)})
+		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0)})
 	}
 	now := d.opts.Clock.Now()
 	for i, s := range batch {
-		outcome := s.settlement.Outcome
-		if !reply.Applied[i] {
-			outcome = Discarded
+		switch {
+		case reply.Applied[i]:
+			d.observe(s, s.settlement.Outcome)
+		case !s.swept:
+			d.observe(s, Discarded)
 		}
-		d.observe(s, outcome)
 	}
-	own := 0
+	own, places := 0, 0
+	d.mu.Lock()
+	if told != nil {
+		d.told = told
+	}
 	for _, s := range batch {
-		if !s.swept {
-			own++
+		if s.swept {
+			continue
+		}
+		own++
+		if !s.freed {
+			s.freed = true
+			places++
 		}
 	}
 	d.unsettled.Add(int64(-own))
-	d.mu.Lock()
-	if own > 0 {
-		d.sched.Done(queue, own, now)
+	if places > 0 {
+		d.sched.Done(queue, places, now)
 	}
 	d.tellQuiet(now)
 	d.mu.Unlock()

@@ -66,9 +66,10 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 	for i := range leases {
 		batch = append(batch, d.loseLease(&leases[i], settings))
 	}
+	settled := false
 	if len(batch) > 0 {
 		d.log.Warn("dispatch: leases ended without a report", "queue", name, "tasks", len(batch))
-		d.sendSettles(name, batch)
+		settled = d.sendSettles(name, batch)
 	}
 	d.mu.Lock()
 	q := d.queue(name)
@@ -77,7 +78,7 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 		q.leaseEnd = d.opts.Clock.Now().Add(next)
 	}
 	d.mu.Unlock()
-	return next == 0 && len(batch) > 0
+	return next == 0 && settled
 }
 
 // loseLease concludes an attempt whose lease was lost. A record that cannot be read is put off for another version of

@@ -24,6 +24,9 @@ func (d *Dispatcher) hear(hints []Hint) {
 			continue
 		}
 		if h.Changed {
+			if q := d.queues[h.Queue]; q != nil {
+				q.stale = true
+			}
 			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
 		}
 		d.sched.Due(h.Queue, now.Add(max(h.Wait, 0)), now)
@@ -63,14 +66,19 @@ func (d *Dispatcher) listenLoop(ctx context.Context) {
 // reconcileLoop reads the notes every ReconcileInterval, and looks at one queue after another at a slow pace.
 func (d *Dispatcher) reconcileLoop(ctx context.Context) {
 	var looks looker
-	next := d.opts.Clock.Now()
+	reconcileAt := d.opts.Clock.Now()
+	lookAt := reconcileAt
 	for ctx.Err() == nil {
-		if now := d.opts.Clock.Now(); !now.Before(next) {
+		if !d.opts.Clock.Now().Before(reconcileAt) {
 			d.reconcile(ctx)
-			next = d.opts.Clock.Now().Add(soonerThan(d.opts.ReconcileInterval))
+			reconcileAt = d.opts.Clock.Now().Add(soonerThan(d.opts.ReconcileInterval))
 		}
-		d.lookAtOne(ctx, &looks)
-		d.pause(ctx, min(lookPace, max(next.Sub(d.opts.Clock.Now()), 0)))
+		if !d.opts.Clock.Now().Before(lookAt) {
+			d.lookAtOne(ctx, &looks)
+			lookAt = d.opts.Clock.Now().Add(lookPace)
+		}
+		now := d.opts.Clock.Now()
+		d.pause(ctx, max(min(reconcileAt.Sub(now), lookAt.Sub(now)), 0))
 	}
 }
 

@@ -25,27 +25,29 @@ func NewDispatcher(t testing.TB, store *Store, o dispatch.Options) *dispatch.Dis
 	if err != nil {
 		t.Fatalf("dispatchtest.NewDispatcher: %v", err)
 	}
-	t.Cleanup(func() { stop(t, store, d) })
+	drain := o.DrainTimeout
+	if drain == 0 {
+		drain = 25 * time.Second
+	}
+	t.Cleanup(func() { stop(t, store, d, drain) })
 	return d
 }
 
 // stop stops a dispatcher. A handler that runs until its context ends would hold it for DrainTimeout, by a clock that
-// stands still: so time moves on.
-func stop(t testing.TB, store *Store, d *dispatch.Dispatcher) {
+// stands still: so time moves on, in leaps between which there is real time for what each of them sets off.
+func stop(t testing.TB, store *Store, d *dispatch.Dispatcher, drain time.Duration) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- d.Stop() }()
 	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := 10 * time.Millisecond; ; pause = 500 * time.Millisecond {
 		select {
 		case err := <-stopped:
 			if err != nil {
 				t.Errorf("dispatchtest: dispatcher did not stop cleanly: %v", err)
 			}
 			return
-		case <-tick.C:
-			store.Advance(time.Second)
+		case <-time.After(pause):
+			store.Advance(max(drain, 5*time.Second))
 		case <-deadline:
 			t.Errorf("dispatchtest: dispatcher did not stop within %v", patience)
 			return

@@ -14,8 +14,9 @@ import (
 	"github.com/dispatchkit/dispatch/redisstore"
 )
 
-// Start is the instant at which the time of a new Store stands.
-var Start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+// Start is the instant at which the time of a new Store stands. It lies far ahead, so that a deadline by that time has
+// not passed by the machine's: handlers can use their contexts for connections, which know no other time.
+var Start = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Store is a store on an embedded server whose time stands still until Advance moves it.
 type Store struct {

@@ -48,6 +48,7 @@ var layout = []struct {
 		"testing", "net/http/httptest"}},
 	{"internal/redistest", []string{"testing"}},
 
+	{"internal/e2e", nil}, // tests only
 	{"internal/lifecycle", nil},
 	{"internal/lint", nil},
 	{"internal/testsignal", nil},

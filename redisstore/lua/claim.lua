@@ -160,8 +160,9 @@ if count > 0 then
       attempt = ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1
     end
     local lease = string.format('%d', token + i - 1) .. holder .. attempt
-    instants[length] = instants[length] or string.format('%d', now + length)
-    ends[2 * i - 1], ends[2 * i] = instants[length], id
+    local ending = now + length -- as an index too large for miniredis to make an array of
+    instants[ending] = instants[ending] or string.format('%d', ending)
+    ends[2 * i - 1], ends[2 * i] = instants[ending], id
     leases[2 * i - 1], leases[2 * i] = id, lease
     notes[2 * i], notes[2 * i + 1] = id, dues[i]
     longest = math.max(longest, length)
