@@ -79,7 +79,7 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 			break
 		}
 		if d.stuck[grant.Queue] {
-			d.sched.Claimed(grant.Queue, scheduler.Claim{Next: now, Retry: now.Add(stuckHold)}, now)
+			d.sched.Claimed(grant.Queue, scheduler.Claim{}, now) // watchSettles brings it back
 			continue
 		}
 		request, sentAt := d.prepareClaim(grant, now)

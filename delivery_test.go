@@ -77,18 +77,23 @@ func TestContentType(t *testing.T) {
 
 // Header names go out as the task spells them.
 func TestHeaderCasing(t *testing.T) {
-	var got http.Header
+	const lower, upper, agent = "x-lower", "X-UPPER", "User-agent"
+	given := http.Header{}
+	for i, name := range []string{lower, upper, agent} {
+		given[name] = []string{[]string{"a", "b", "mine"}[i]}
+	}
+	var got map[string][]string
 	e := newEnv(t, dispatch.Options{HTTPClient: &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		got = req.Header
 		return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
 	})}})
-	id := e.enqueue(dispatch.Task{URL: "http://example.com/", Header: http.Header{"x-lower": {"a"}, "X-UPPER": {"b"}, "User-agent": {"mine"}}})
+	id := e.enqueue(dispatch.Task{URL: "http://example.com/", Header: given})
 	e.run()
-	if e.seen.of(id) != "succeeded" || !slices.Equal(got["x-lower"], []string{"a"}) || !slices.Equal(got["X-UPPER"], []string{"b"}) {
+	if e.seen.of(id) != "succeeded" || !slices.Equal(got[lower], []string{"a"}) || !slices.Equal(got[upper], []string{"b"}) {
 		t.Errorf("outcomes %q, sent %v", e.seen.of(id), got)
 	}
-	if got.Get("User-Agent") != "dispatch/0.1" || got["User-agent"] != nil {
-		t.Errorf("User-Agent is %q", got.Values("User-Agent"))
+	if !slices.Equal(got["User-Agent"], []string{"dispatch/0.1"}) || got[agent] != nil {
+		t.Errorf("User-Agent is %q, and in the task's casing %q", got["User-Agent"], got[agent])
 	}
 }
 

@@ -48,7 +48,8 @@ type enqueued struct {
 //
 // Errors: *FieldError for bad input; ErrDuplicateTask when the name is taken; ErrQueueNotFound with StrictQueues;
 // ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,
-// and enqueuing it again under that ID stores it at most once.
+// and enqueuing it again under that ID stores it once. A task that has run to its end by then runs again, unless it is
+// retained or its ID was chosen by the caller.
 func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 	if err := ctx.Err(); err != nil {
 		return t.ID, err

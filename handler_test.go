@@ -240,7 +240,7 @@ func TestAttemptFrom(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})
 	var got record[dispatch.Attempt]
 	e.handle("k", func(ctx context.Context, task *dispatch.Task) error {
-		a, ok := dispatch.AttemptFrom(context.WithValue(ctx, struct{}{}, 1))
+		a, ok := dispatch.AttemptFrom(context.WithValue(ctx, queueKey{}, 1))
 		if !ok || a.Task != task {
 			t.Errorf("AttemptFrom: %+v, %v", a, ok)
 		}

@@ -37,6 +37,10 @@ func TestIdleCostsNothing(t *testing.T) {
 						t.Errorf("minute %d: %d calls while idle, want at most 60: %v", minute, n, b.store.since(calls))
 					}
 				}
+				time.Sleep(10 * time.Minute) // until the last lease would have ended
+				if n := d.KnownQueues(); n != 0 {
+					t.Errorf("%d idle queues are remembered", n)
+				}
 			})
 		})
 	}

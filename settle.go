@@ -57,9 +57,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
 		request.Seq = d.seq.Add(1)
 	}
-	if !batch[0].swept {
-		defer d.watchSettles(queue, batch)()
-	}
+	unwatch := d.watchSettles(queue, batch)
 	for failures := 1; ; failures++ {
 		now := d.opts.Clock.Now()
 		for i, s := range batch {
@@ -73,12 +71,14 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 		cancel()
 		if err == nil {
 			d.log.recovered("settle")
+			unwatch()
 			d.settled(queue, batch, reply)
 			return true
 		}
 		if d.life.reports.Err() != nil || isNotFound(err) || d.allOver(batch) {
 			d.log.Warn("dispatch: outcomes could not be stored; their tasks will run again",
 				"queue", queue, "tasks", len(batch), "error", err)
+			unwatch()
 			d.settled(queue, batch, SettleReply{Applied: make([]bool, len(batch))})
 			return false
 		}

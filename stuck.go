@@ -2,20 +2,19 @@ package dispatch
 
 import "time"
 
-const (
-	// settleLateAfter is how long outcomes that are on their way into the store keep their places.
-	settleLateAfter = 500 * time.Millisecond
-	// stuckHold is how soon a claim is thought of again for a queue whose outcomes do not get into the store.
-	stuckHold = 200 * time.Millisecond
-)
+// settleLateAfter is how long outcomes that are on their way into the store keep their places.
+const settleLateAfter = 500 * time.Millisecond
 
 // A store may fail in part: one master of a cluster is gone, with its queues, and all others are well. Attempts at tasks
 // of such a queue end, and their outcomes wait. Then they must not hold the places of the process, or the queue would
-// take all others with it; and no more tasks of it must come, or what waits would grow without bound.
+// take all others with it; and the queue is not claimed from, or what waits would grow without bound.
 
 // watchSettles gives the places of a batch to other queues when the store does not answer for long, and with them those
-// of the outcomes that gather behind it. The returned function ends the watch.
+// of the outcomes that gather behind it. The returned function ends the watch, once the batch is answered or given up.
 func (d *Dispatcher) watchSettles(queue string, batch []*settling) (end func()) {
+	if batch[0].swept {
+		return func() {} // a sweep holds no places
+	}
 	over := false // guarded by d.mu
 	timer := d.opts.Clock.AfterFunc(settleLateAfter, func() {
 		d.mu.Lock()
@@ -31,11 +30,15 @@ func (d *Dispatcher) watchSettles(queue string, batch []*settling) (end func()) 
 	return func() {
 		timer.Stop()
 		d.mu.Lock()
-		over = true
-		if delete(d.stuck, queue); len(d.stuck) == 0 {
-			d.anyStuck.Store(false)
+		defer d.mu.Unlock()
+		if over = true; !d.stuck[queue] {
+			return
 		}
-		d.mu.Unlock()
+		delete(d.stuck, queue)
+		d.anyStuck.Store(len(d.stuck) > 0)
+		now := d.opts.Clock.Now()
+		d.sched.Due(queue, now, now) // what was due meanwhile was not asked for
+		d.poke()
 	}
 }
 

@@ -406,3 +406,97 @@ func TestSweepDuringAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// The backoff counts from the failure, however late the store hears of it.
+func TestBackoffCountsFromTheFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return errTest })
+		b.store.onCall("Settle", func(context.Context, func() error) error { return errDown })
+		id := b.enqueue(d, dispatch.Task{Kind: "k", Retry: &dispatch.RetryConfig{MinBackoff: time.Minute}})
+		failed := time.Now()
+		b.ok(d.Start(t.Context()))
+		time.Sleep(20 * time.Second)
+		b.store.on(nil)
+		time.Sleep(10 * time.Second)
+		info, err := d.Task(t.Context(), "default", id)
+		b.ok(err)
+		if late := info.Due.Sub(failed.Add(time.Minute)); late < 0 || late > 10*time.Millisecond {
+			t.Errorf("due %v after the failure and its backoff", late)
+		}
+	})
+}
+
+// Tasks of a claim that was answered so late that little is left of their leases are given back instead of started.
+func TestLateClaimReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{LeaseGrace: time.Second})
+		handle(d, "k", func(ctx context.Context, _ *dispatch.Task) error {
+			if deadline, _ := ctx.Deadline(); time.Until(deadline) < 3*time.Second {
+				t.Errorf("started with %v left", time.Until(deadline))
+			}
+			return nil
+		})
+		id := b.enqueue(d, dispatch.Task{Kind: "k", Timeout: 4 * time.Second})
+		var once sync.Once
+		b.store.onCall("Claim", func(_ context.Context, do func() error) error {
+			err := do()
+			once.Do(func() { time.Sleep(4500 * time.Millisecond) })
+			return err
+		})
+		b.ok(d.Start(t.Context()))
+		time.Sleep(10 * time.Second)
+		if b.seen.of(id) != "released succeeded" {
+			t.Errorf("outcomes %q", b.seen.of(id))
+		}
+	})
+}
+
+// A queue whose outcomes the store does not take keeps no other queue from running, and is not claimed from meanwhile.
+func TestPartOfTheStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{GlobalConcurrency: 2})
+		var runs record[string]
+		handle(d, "k", func(_ context.Context, task *dispatch.Task) error {
+			runs.add(task.Queue)
+			return nil
+		})
+		b.store.onCall("Settle", func(ctx context.Context, do func() error) error {
+			if ctx.Value(queueKey{}) == "bad" {
+				return errDown
+			}
+			return do()
+		})
+		b.ok(d.Start(t.Context()))
+		var bad, good []dispatch.TaskID
+		for range 50 {
+			bad = append(bad, b.enqueue(d, dispatch.Task{Kind: "k", Queue: "bad"}))
+		}
+		time.Sleep(5 * time.Second)
+		for range 50 {
+			good = append(good, b.enqueue(d, dispatch.Task{Kind: "k", Queue: "good"}))
+		}
+		time.Sleep(5 * time.Second)
+		for _, id := range good {
+			if b.seen.of(id) != "succeeded" {
+				t.Errorf("a task of the good queue: %q", b.seen.of(id))
+			}
+		}
+		if n := len(runs.all()) - len(good); n > 10 {
+			t.Errorf("%d tasks of the bad queue have run and wait to be settled", n)
+		}
+		b.store.on(nil)
+		time.Sleep(10 * time.Second)
+		for _, id := range bad {
+			if b.seen.of(id) != "succeeded" {
+				t.Errorf("a task of the bad queue, in the end: %q", b.seen.of(id))
+			}
+		}
+		if n := len(runs.all()); n != 100 {
+			t.Errorf("%d runs of 100 tasks", n)
+		}
+	})
+}

@@ -40,6 +40,7 @@ func TestNormalizeURL(t *testing.T) {
 		{"fragment", "http://example.com/#hidden", ""},
 		{"empty fragment", "http://example.com/#", ""},
 		{"backslash", `http://example.com\hidden`, ""},
+		{"backslash in the path", `http://example.com/a\hidden`, ""},
 		{"space in the path", "http://example.com/a hidden", ""},
 		{"space before", " http://example.com/", ""},
 		{"space after", "http://example.com/ ", ""},

@@ -96,6 +96,9 @@ type watched struct {
 	hook func(ctx context.Context, call string, do func() error) error
 }
 
+// queueKey finds the queue in the context of a settle.
+type queueKey struct{}
+
 // on sets the hook; nil lets calls through.
 func (w *watched) on(hook func(ctx context.Context, call string, do func() error) error) {
 	w.mu.Lock()
@@ -167,6 +170,7 @@ func (w *watched) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch
 }
 
 func (w *watched) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.SettleReply, error) {
+	ctx = context.WithValue(ctx, queueKey{}, r.Queue)
 	return answer(w, ctx, "Settle", func() (dispatch.SettleReply, error) { return w.Store.Settle(ctx, r) })
 }
 

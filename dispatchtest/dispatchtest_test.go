@@ -112,10 +112,10 @@ func TestRunUntilIdleFindsTheTasksOfOthers(t *testing.T) {
 	var runs atomic.Int64
 	d.Handle("k", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { runs.Add(1); return nil }))
 	for range 3 {
+		before := runs.Load()
 		if _, err := client.Enqueue(t.Context(), dispatch.Task{Kind: "k", Queue: "other"}); err != nil {
 			t.Fatal(err)
 		}
-		before := runs.Load()
 		dispatchtest.RunUntilIdle(t, d)
 		if runs.Load() != before+1 {
 			t.Errorf("%d runs after %d", runs.Load(), before)

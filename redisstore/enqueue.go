@@ -49,6 +49,10 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	if v, err = s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...); err != nil {
 		return dispatch.EnqueueReply{}, err
 	}
+	// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
+	if err := s.listQueue(ctx, queue); err != nil {
+		return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+	}
 	r = replyOf(s.scripts.enqueue, v)
 	r.int()
 	return enqueueReply(r, len(tasks))

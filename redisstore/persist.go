@@ -50,15 +50,14 @@ func (s *Store) persist(ctx context.Context, mode persistence, call func(context
 		}
 		verdict := judge(err)
 		uncertain = uncertain || verdict == maybeDone
+		again := verdict == refused || verdict == maybeDone && mode == evenUncertain
 		switch {
+		case again && sleep(ctx, pause):
+		case uncertain: // whatever was said last: an earlier call may have run, or may still
+			return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 		case verdict == full:
 			return fmt.Errorf("%w: %w", dispatch.ErrStoreFull, err)
-		case verdict == final:
-			return err
-		case verdict == maybeDone && mode == onlyRefused || !sleep(ctx, pause):
-			if uncertain {
-				return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
-			}
+		default:
 			return err
 		}
 	}

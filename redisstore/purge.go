@@ -22,30 +22,47 @@ func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Dura
 	if tombstone > 0 {
 		s.noteExpiry(ctx, name, tombstone)
 	}
-	for cursor := ""; ; {
-		ids, next, err := s.scanIndex(ctx, k.due, cursor)
-		if err != nil {
+	for {
+		// One pass sees every task that waits. Where ZSCAN skips entries when others are removed, as miniredis does, the
+		// next pass sees them.
+		removed, err := s.purgePass(ctx, name)
+		if err != nil || removed == 0 {
 			return err
-		}
-		if err := s.purgeSlice(ctx, name, ids); err != nil {
-			return err
-		}
-		if cursor = next; cursor == "" {
-			return nil
 		}
 	}
 }
 
-func (s *Store) purgeSlice(ctx context.Context, name string, ids []string) error {
+// purgePass goes once through all tasks that wait and says how many it has removed.
+func (s *Store) purgePass(ctx context.Context, name string) (removed int64, err error) {
+	for cursor := ""; ; {
+		ids, next, err := s.scanIndex(ctx, s.queueKeys(name).due, cursor)
+		if err != nil {
+			return removed, err
+		}
+		n, err := s.purgeSlice(ctx, name, ids)
+		if removed += n; err != nil {
+			return removed, err
+		}
+		if cursor = next; cursor == "" {
+			return removed, nil
+		}
+	}
+}
+
+func (s *Store) purgeSlice(ctx context.Context, name string, ids []string) (removed int64, err error) {
 	k := s.queueKeys(name)
 	keys := []string{k.due, k.tasks, k.state, k.names, k.meta}
 	for len(ids) > 0 {
 		v, err := s.run(ctx, evenUncertain, s.scripts.purgeSlice, keys, withIDs(ids, s.now(), maxScriptBytes)...)
 		if err != nil {
-			return err
+			return removed, err
 		}
-		read, _ := v.(int64)
+		r := replyOf(s.scripts.purgeSlice, v)
+		read := r.int()
+		if removed += r.int(); r.err != nil {
+			return removed, r.err
+		}
 		ids = ids[max(read, 1):]
 	}
-	return nil
+	return removed, nil
 }

@@ -23,7 +23,10 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
 		s.now(), config, interval, burst, concurrent)
-	return v == int64(1), err
+	if err != nil {
+		return false, err
+	}
+	return v == int64(1), s.listQueue(ctx, q.Name)
 }
 
 func (s *Store) listQueue(ctx context.Context, name string) error {
@@ -116,8 +119,9 @@ func (s *Store) DeleteQueue(ctx context.Context, name string) error {
 	return err
 }
 
-// unlistQueue takes a queue off the list, and puts it back if somebody has enqueued to it meanwhile: whoever creates a
-// queue lists it first, so a look after the removal sees every queue that the removal could have hidden.
+// unlistQueue takes a queue off the list, and puts it back if somebody has created it anew meanwhile. Whoever creates a
+// queue lists it before and after: before, so that no task is ever in an unlisted queue should he die in between, and
+// after, because the look here may come too soon to see what he is about to create.
 func (s *Store) unlistQueue(ctx context.Context, name string) error {
 	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
 		_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {

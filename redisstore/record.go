@@ -114,6 +114,7 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 			t.Header = make(http.Header)
 			for range r.mapLen() {
 				name := r.string()
+				t.Header[name] = nil // a name without values has a meaning for net/http
 				for range r.arrayLen() {
 					t.Header[name] = append(t.Header[name], r.string())
 				}

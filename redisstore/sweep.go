@@ -87,7 +87,7 @@ func (s *Store) Cleanup(ctx context.Context, queue string, limit int) (more bool
 	if err := s.replaceNotes(ctx, s.expiringKey(), []dispatch.Hint{{Queue: queue, Wait: next}}); err != nil {
 		return false, err
 	}
-	if next, err = s.cleanup(ctx, queue, limit); err == nil {
+	if next, err = s.cleanup(ctx, queue, 0); err == nil {
 		s.noteExpiry(ctx, queue, next)
 	}
 	return false, err

@@ -94,7 +94,7 @@ func (s *Store) Look(ctx context.Context, queues []string) ([]dispatch.Hint, err
 			hints = append(hints, dispatch.Hint{Queue: q, Wait: seen})
 		}
 	}
-	return hints, nil
+	return hints, s.noteHints(ctx, hints, false)
 }
 
 // look is how long until a queue has something to do, below zero for nothing.

@@ -147,9 +147,13 @@ func observe(e dispatch.Event) {
 
 // behaviours are what the handlers do once they have said that they started.
 var behaviours = map[string]func(ctx context.Context, c *child, t *dispatch.Task) error{
-	// sleep works for a while, and stops when it is told to.
+	// sleep works for a while, or as long as the payload says, and stops when it is told to.
 	"sleep": func(ctx context.Context, c *child, t *dispatch.Task) error {
-		timer := time.NewTimer(c.Work)
+		work := c.Work
+		if d, err := time.ParseDuration(string(t.Payload)); err == nil {
+			work = d
+		}
+		timer := time.NewTimer(work)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -53,6 +53,9 @@ end
 
 local function answer()
   out[3], out[4] = wait(KEYS[1]), wait(KEYS[2])
+  if out[3] ~= 0 and out[5] ~= 'paused' then
+    out[5], out[6] = '', 0 -- nothing that is due was held back
+  end
   return out
 end
 
@@ -84,11 +87,13 @@ if places > 0 and concurrent > 0 and concurrent - held < places then
   places = math.max(concurrent - held, 0)
   out[5] = 'concurrency'
 end
-local tat = 0
+local tat, clamped = 0, false
 if places > 0 and interval > 0 then
-  -- GCRA in whole microseconds. The clamp keeps a clock that jumped back from blocking the queue.
-  tat = math.min(math.max(tonumber(meta[7] or 0), micros), micros + burst * interval)
-  local tokens = math.floor((micros + burst * interval - tat) / interval)
+  -- GCRA in whole microseconds. The clamp keeps a clock that jumped back, or a rate that was very low before, from
+  -- blocking the queue. It has to be stored even if nothing is leased: the wait for the first token counts from it.
+  local stored, latest = tonumber(meta[7] or 0), micros + burst * interval
+  tat, clamped = math.min(math.max(stored, micros), latest), stored > latest
+  local tokens = math.floor((latest - tat) / interval)
   if tokens < places then
     places, out[5] = math.max(tokens, 0), 'rate'
   end
@@ -102,9 +107,6 @@ local dropped, named, size = {}, {}, 0
 if places > 0 then
   local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, places)
   local hasProgress = redis.call('HLEN', KEYS[5]) > 0
-  if #found < places * 2 then
-    out[5] = '' -- the limit was not what ended it
-  end
   local ids = {}
   for i = 1, #found, 2 do
     ids[#ids + 1] = found[i]
@@ -128,14 +130,14 @@ if places > 0 then
       size = size + #record + #(progress or '')
       local n = #leased + 1
       if n > 1 and size > limit then
-        out[5] = ''
         break
       end
       leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout or 0, progress
     end
   end
-elseif out[5] ~= 'paused' and wait(KEYS[1]) ~= 0 then
-  out[5] = ''
+  if #leased < places then
+    out[5] = '' -- the limit was not what ended it
+  end
 end
 
 -- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses, so that
@@ -144,8 +146,9 @@ if #dropped > 0 then
   redis.call('ZREM', KEYS[1], unpack(dropped))
   redis.call('HDEL', KEYS[4], unpack(dropped))
   redis.call('HDEL', KEYS[5], unpack(dropped))
-  for _, id in ipairs(named) do
-    redis.call('ZADD', KEYS[6], now + tonumber(meta[9] or 0), id)
+  local tombstone = tonumber(meta[9] or 0)
+  for i = 1, tombstone > 0 and #named or 0 do
+    redis.call('ZADD', KEYS[6], now + tombstone, named[i])
   end
 end
 local count = #leased
@@ -188,9 +191,14 @@ if count > 0 then
   end
   -- The memo lives as long as the leases: until then a repetition must find them.
   redis.call('SET', KEYS[8], table.concat(notes, ' '), 'PX', longest)
-elseif ARGV[4] == '1' then
+elseif clamped or ARGV[4] == '1' then
   redis.call('ZREM', KEYS[1], '')
-  redis.call('SET', KEYS[8], ARGV[3], 'PX', 60000)
+  if clamped then
+    redis.call('HSET', KEYS[7], 'tat', tat)
+  end
+  if ARGV[4] == '1' then
+    redis.call('SET', KEYS[8], ARGV[3], 'PX', 60000)
+  end
 end
 if out[5] == 'rate' then
   out[6] = math.max(math.ceil((tat + (count + 1 - burst) * interval - micros) / 1000), 1)

@@ -5,14 +5,16 @@
 -- KEYS[4] dead   zset  dead and retained, score = expiry ms
 -- KEYS[5] names  zset  tombstones of named tasks, score = expiry ms
 -- ARGV[1] now    ms; '' = server TIME
--- ARGV[2] limit  of removals per set
+-- ARGV[2] limit  of removals; 0 = only look
 -- returns ms until the next expiry: 0 = more are over, -1 = nothing is left
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(limit * log n)
 local now = clock(ARGV[1])
+local left = tonumber(ARGV[2])
 for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
-  local over = redis.call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, ARGV[2])
+  local over = redis.call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, left)
   if #over > 0 then
+    left = left - #over
     redis.call('ZREM', zset, unpack(over))
     if zset ~= KEYS[5] then
       redis.call('HDEL', KEYS[1], unpack(over))

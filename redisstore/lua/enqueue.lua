@@ -34,6 +34,7 @@ local before = tonumber(head[2])
 
 -- Decide everything first.
 local due, records, codes, earliest, seen = {}, {}, {}, before, {}
+local moved = 0
 local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
 for i = 3, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
@@ -59,6 +60,9 @@ for n, id in ipairs(ids) do
     code = '3'
     if string.sub(stored, STAMP + 1) == record then
       code = '2'
+      if before and tonumber(redis.call('ZSCORE', KEYS[1], id)) == before then
+        moved = 1 -- the answer that said so is lost
+      end
     end
   elseif string.byte(record, 1) % 2 == 1 then
     local tombstone = tonumber(redis.call('ZSCORE', KEYS[3], id) or 0)
@@ -97,7 +101,6 @@ if #due > 0 then
     redis.call('HSET', KEYS[4], 'generation', 1, 'version', 1, 'config', ARGV[2], 'created', now)
   end
 end
-local moved = 0
 if earliest ~= before then
   moved = 1
 end

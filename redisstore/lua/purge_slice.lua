@@ -7,7 +7,7 @@
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] bytes  of records after which no further task is read
 -- ARGV[3..] repeated: task ID
--- returns how many IDs were read
+-- returns {how many IDs were read, how many tasks were removed}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
@@ -40,4 +40,4 @@ if #old > 0 then
     redis.call('ZADD', KEYS[4], unpack(named))
   end
 end
-return count
+return {count, #old}

@@ -1,0 +1,11 @@
+package redisstore
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/dispatchkit/dispatch/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.Wrap(m)) }
