@@ -16,6 +16,7 @@
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
 //	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters
+//	PREFIX:{queue}:stored:S    string  last enqueue of lane S of a store, lives a minute
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
 //	PREFIX:{~}:queues          set     names of all queues
@@ -29,7 +30,7 @@
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
 // nothing can fail, because Redis does not roll back. Enqueue begins with a write that a full server refuses; all others
 // begin with a removal, which a full server never refuses, so that it can be drained. A script that runs twice for one
-// call does no harm: enqueue is keyed by task ID, settle and extend by the lease, claim by its number.
+// call does no harm: enqueue, claim and settle are numbered and answer the same, extend goes by the lease.
 //
 // # What this does not promise
 //

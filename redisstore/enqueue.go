@@ -16,8 +16,10 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	if len(tasks) == 0 || len(tasks) > maxScriptItems {
 		return dispatch.EnqueueReply{}, fmt.Errorf("redisstore: enqueue of %d tasks, not 1 to %d", len(tasks), maxScriptItems)
 	}
-	args := make([]any, 2, 2+3*len(tasks))
-	args[0], args[1] = s.now(), ""
+	lane, number := s.lanes.enter()
+	defer s.lanes.leave(lane)
+	args := make([]any, 3, 3+3*len(tasks))
+	args[0], args[1], args[2] = s.now(), "", number
 	for i := range tasks {
 		record, err := encodeRecord(&tasks[i])
 		if err != nil {
@@ -26,16 +28,16 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		args = append(args, string(tasks[i].ID), dueArg(&tasks[i].Task), record)
 	}
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.tasks, k.names, k.meta}
+	keys := []string{k.due, k.tasks, k.names, k.meta, s.enqueueMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
 	if err != nil {
 		return dispatch.EnqueueReply{}, err
 	}
 	r := replyOf(s.scripts.enqueue, v)
-	if r.int() == 1 {
+	switch code := r.int(); {
+	case code != 0 || r.err != nil:
 		return enqueueReply(r, len(tasks))
-	}
-	if strict {
+	case strict:
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	}
 

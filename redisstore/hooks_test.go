@@ -18,7 +18,9 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, scriptName(cmd), cmd, next) }
 }
 
-func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 // allScripts are the scripts in the order of their names.
 func allScripts() []*script {
@@ -118,6 +120,13 @@ func (f *faults) plan(name string, plan ...fault) {
 	f.plans[name] = append(f.plans[name], plan...)
 }
 
+// again puts a fault back that has not happened.
+func (f *faults) again(name string, first fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.plans[name] = append([]fault{first}, f.plans[name]...)
+}
+
 // sent is how many commands of a name came by.
 func (f *faults) sent(name string) int {
 	f.mu.Lock()
@@ -146,14 +155,15 @@ func (f *faults) hook() hook {
 		fault := f.next(name)
 		if fault.do != nil {
 			fault.do()
+			fault.do = nil
 		}
 		if fault.err != nil && !fault.after {
 			cmd.SetErr(fault.err)
 			return fault.err
 		}
 		err := next(ctx, cmd)
-		if redis.HasErrorPrefix(err, "NOSCRIPT") && fault.after {
-			f.plan(name, fault) // it did not run yet
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			f.again(name, fault) // it did not run yet; its text follows
 			return err
 		}
 		if fault.err != nil {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"regexp"
+	"strconv"
 
 	"github.com/dispatchkit/dispatch/cluster"
 )
@@ -24,7 +25,12 @@ func (s *Store) queueKeys(queue string) queueKeys {
 	}
 }
 
-// claimMemo and settleMemo hold a worker's last claim and settle of a queue, with a time to live.
+// enqueueMemo holds the last enqueue of a lane of this store to a queue, claimMemo and settleMemo a worker's last claim
+// and settle of a queue, all with a time to live.
+func (s *Store) enqueueMemo(queue string, lane int) string {
+	return s.prefix + ":{" + queue + "}:stored:" + s.lanes.name + "-" + strconv.Itoa(lane)
+}
+
 func (s *Store) claimMemo(queue string, w cluster.WorkerID) string {
 	return s.prefix + ":{" + queue + "}:claimed:" + string(w)
 }

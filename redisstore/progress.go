@@ -14,6 +14,7 @@ import (
 const (
 	progressVersion = 1
 	progressHeader  = 5
+	maxHistory      = 1000 // attempts; far more than are ever kept, and few enough that a byte for each is no bomb
 )
 
 // The fields of progress, and of each attempt in its history. Times are in ms.
@@ -82,7 +83,11 @@ func decodeProgress(s string) (dispatch.Progress, error) {
 		case fieldLast:
 			p.LastAttempt = millis(r.int())
 		case fieldHistory:
-			for range r.arrayLen() {
+			n := r.arrayLen()
+			if n > maxHistory {
+				r.keep(fmt.Errorf("a history of %d attempts", n))
+			}
+			for range min(n, maxHistory) {
 				p.History = append(p.History, r.attempt())
 				if r.err != nil {
 					return

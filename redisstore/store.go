@@ -34,6 +34,7 @@ type Store struct {
 	prefix  string
 	log     *slog.Logger
 	scripts scripts
+	lanes   lanes
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
 	now func() string
@@ -64,7 +65,7 @@ func newStore(ctx context.Context, client redis.UniversalClient, o Options, prea
 		o.Logger = slog.Default()
 	}
 	s := &Store{
-		client: client, prefix: o.Prefix, log: o.Logger, scripts: loadScripts(preamble),
+		client: client, prefix: o.Prefix, log: o.Logger, scripts: loadScripts(preamble), lanes: newLanes(),
 		now: func() string { return "" },
 	}
 	if err := s.checkServer(ctx); err != nil {

@@ -61,25 +61,40 @@ func (s *Store) Rest(ctx context.Context, hints []dispatch.Hint) ([]dispatch.Hin
 	for len(hints) > 0 {
 		part := hints[:min(len(hints), maxScriptItems)]
 		hints = hints[len(part):]
-		if err := s.replaceNotes(ctx, s.activeKey(), part); err != nil {
-			return busy, err
-		}
-		for _, noted := range part {
-			seen, err := s.look(ctx, noted.Queue)
-			if err != nil {
-				// Not knowing, the note says "now".
-				return busy, errors.Join(err, s.noteHints(ctx, part, false))
+		found, rested, err := s.restPart(ctx, part)
+		busy = append(busy, found...)
+		if err != nil {
+			// Not knowing, the notes of the others say "now".
+			var unknown []dispatch.Hint
+			for _, h := range part[rested:] {
+				unknown = append(unknown, dispatch.Hint{Queue: h.Queue})
 			}
-			if seen >= 0 && (noted.Wait < 0 || seen < noted.Wait) {
-				hint := dispatch.Hint{Queue: noted.Queue, Wait: seen}
-				if err := s.noteHints(ctx, []dispatch.Hint{hint}, false); err != nil {
-					return busy, err
-				}
-				busy = append(busy, hint)
-			}
+			return busy, errors.Join(err, s.noteHints(ctx, unknown, false))
 		}
 	}
 	return busy, nil
+}
+
+// restPart is Rest for as many queues as one script call takes. After an error the first queues, rested in number, are
+// in order.
+func (s *Store) restPart(ctx context.Context, part []dispatch.Hint) (busy []dispatch.Hint, rested int, err error) {
+	if err := s.replaceNotes(ctx, s.activeKey(), part); err != nil {
+		return nil, 0, err
+	}
+	for i, noted := range part {
+		seen, err := s.look(ctx, noted.Queue)
+		if err != nil {
+			return busy, i, err
+		}
+		if seen >= 0 && (noted.Wait < 0 || seen < noted.Wait) {
+			hint := dispatch.Hint{Queue: noted.Queue, Wait: seen}
+			if err := s.noteHints(ctx, []dispatch.Hint{hint}, false); err != nil {
+				return busy, i, err
+			}
+			busy = append(busy, hint)
+		}
+	}
+	return busy, len(part), nil
 }
 
 // Look implements dispatch.Waker.

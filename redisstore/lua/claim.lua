@@ -33,14 +33,6 @@ end
 local generation = tonumber(meta[2])
 local interval, burst, concurrent = tonumber(meta[4] or 0), tonumber(meta[5] or 0), tonumber(meta[6] or 0)
 
-local function wait(key)
-  local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-  if not head[2] then
-    return -1
-  end
-  return math.max(tonumber(head[2]) - now, 0)
-end
-
 local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', tonumber(meta[3] or 0), tonumber(meta[10] or 0)}
 if meta[1] ~= ARGV[8] then
   out[8] = redis.call('HGET', KEYS[7], 'config')
@@ -52,7 +44,7 @@ local function give(id, lease, due, record, progress)
 end
 
 local function answer()
-  out[3], out[4] = wait(KEYS[1]), wait(KEYS[2])
+  out[3], out[4] = untilFirst(KEYS[1], now), untilFirst(KEYS[2], now)
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
   end

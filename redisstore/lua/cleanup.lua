@@ -24,9 +24,8 @@ for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
 end
 local following = -1
 for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do
-  local head = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')
-  local wait = head[2] and math.max(tonumber(head[2]) - now, 0)
-  if wait and (following < 0 or wait < following) then
+  local wait = untilFirst(zset, now)
+  if wait >= 0 and (following < 0 or wait < following) then
     following = wait
   end
 end

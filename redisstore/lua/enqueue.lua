@@ -3,10 +3,13 @@
 -- KEYS[2] tasks  hash  task ID -> record
 -- KEYS[3] names  zset  tombstones of named tasks, score = expiry ms
 -- KEYS[4] meta   hash  settings and counters of the queue
+-- KEYS[5] memo   string the caller's last call that stored something: number, one digit per task
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
--- ARGV[3..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
+-- ARGV[3] number of this call, rising per memo
+-- ARGV[4..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
+--         | {-1} a call with a higher number has run
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(tasks * log n)
@@ -21,7 +24,7 @@ local function bytes(n, count)
   return table.concat(out)
 end
 
-local now = clock(ARGV[1])
+local now, _, soon = clock(ARGV[1])
 
 local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest')
 local generation, longest = meta[1], tonumber(meta[2] or 0)
@@ -32,11 +35,19 @@ local stamp = string.char(1) .. bytes(tonumber(generation or 1), 4) .. bytes(now
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local before = tonumber(head[2])
 
+-- A call that was sent twice: the same answer, whatever has become of its tasks meanwhile.
+local last, answered = string.match(redis.call('GET', KEYS[5]) or '', '^(%d+) (%d+)$')
+if last == ARGV[3] then
+  return {1, 1, (before or now) - now, answered}
+elseif last and tonumber(last) > tonumber(ARGV[3]) then
+  return {-1}
+end
+
 -- Decide everything first.
 local due, records, codes, earliest, seen = {}, {}, {}, before, {}
 local moved = 0
 local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
-for i = 3, #ARGV, 3 do
+for i = 4, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local present = {}
@@ -47,13 +58,13 @@ else
   for n, id in ipairs(ids) do
     local length = redis.call('HSTRLEN', KEYS[2], id)
     present[n] = length > 0 and '' -- some other record
-    if length == STAMP + #ARGV[3 * n + 2] then
+    if length == STAMP + #ARGV[3 * n + 3] then
       present[n] = redis.call('HGET', KEYS[2], id)
     end
   end
 end
 for n, id in ipairs(ids) do
-  local when, record = ARGV[3 * n + 1], ARGV[3 * n + 2]
+  local when, record = ARGV[3 * n + 2], ARGV[3 * n + 3]
   local stored = seen[id] or present[n]
   local code = '1'
   if stored then
@@ -75,7 +86,7 @@ for n, id in ipairs(ids) do
     if string.byte(when, 1) == 64 then
       at = math.max(tonumber(string.sub(when, 2)), now)
     else
-      at = now + tonumber(when)
+      at = when == '0' and now or soon + tonumber(when)
     end
     local k, stamped = #due, stamp .. record
     instants[at] = instants[at] or string.format('%d', at)
@@ -90,6 +101,7 @@ for n, id in ipairs(ids) do
   codes[n] = code
 end
 
+local answer = table.concat(codes)
 -- The first write is one that memory pressure refuses, so a full store takes nothing.
 if #due > 0 then
   redis.call('ZADD', KEYS[1], unpack(due))
@@ -100,8 +112,9 @@ if #due > 0 then
   if not generation then
     redis.call('HSET', KEYS[4], 'generation', 1, 'version', 1, 'config', ARGV[2], 'created', now)
   end
+  redis.call('SET', KEYS[5], ARGV[3] .. ' ' .. answer, 'PX', 60000)
 end
 if earliest ~= before then
   moved = 1
 end
-return {1, moved, (earliest or now) - now, table.concat(codes)}
+return {1, moved, (earliest or now) - now, answer}

@@ -1,12 +1,19 @@
 -- lib_clock: put before every script; the only place that reads the server's clock, once per call.
 
--- clock is now in ms and in µs: the given instant in ms, or the server's TIME when that is ''. Times are whole numbers, of
--- at most 16 digits, which Lua holds exactly.
+-- clock is now in ms and in µs, and the first whole ms that is not over: the given instant in ms, or the server's TIME when
+-- that is ''. Times are whole numbers, of at most 16 digits, which Lua holds exactly.
 local function clock(given)
   local ms = tonumber(given)
   if ms then
-    return ms, ms * 1000
+    return ms, ms * 1000, ms
   end
   local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
+  local micros = t[1] * 1000000 + t[2]
+  return math.floor(micros / 1000), micros, math.ceil(micros / 1000)
+end
+
+-- untilFirst is how many ms it is until the first score of a zset: 0 when that is over, -1 when the zset is empty.
+local function untilFirst(zset, now)
+  local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
+  return first and math.max(tonumber(first) - now, 0) or -1
 end

@@ -7,11 +7,11 @@
 -- keeps   everything: it only reads
 -- cost    O(log n)
 local now = clock(ARGV[1])
-local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+local first = untilFirst(KEYS[2], now)
 if redis.call('HGET', KEYS[3], 'paused') ~= '1' then
-  local due = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-  if due and (not first or tonumber(due) < tonumber(first)) then
+  local due = untilFirst(KEYS[1], now)
+  if due >= 0 and (first < 0 or due < first) then
     first = due
   end
 end
-return first and math.max(tonumber(first) - now, 0) or -1
+return first

@@ -17,7 +17,7 @@
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(outcomes * log n)
-local now = clock(ARGV[1])
+local now, _, soon = clock(ARGV[1])
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local before = tonumber(head[2])
 local earliest = before
@@ -71,9 +71,10 @@ for n, id in ipairs(ids) do
     count[outcome] = count[outcome] + 1
     if back then
       local k = #due
-      due[k + 1], due[k + 2] = string.format('%d', now + ms), id
-      if not earliest or now + ms < earliest then
-        earliest = now + ms
+      local at = ms > 0 and soon + ms or now
+      due[k + 1], due[k + 2] = string.format('%d', at), id
+      if not earliest or at < earliest then
+        earliest = at
       end
     else
       if ms <= 0 then
