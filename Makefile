@@ -1,4 +1,4 @@
-# Every target works on the root module and on the nested ones (cluster/k8s, bench), which ./... does not reach.
+# Every target works on the root module and on the nested ones (bench), which ./... does not reach.
 
 MODULES     := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/.*/*'))))
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -43,7 +43,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	  done; \
 	done
 
-bench: ## run our own benchmarks for BENCHTIME each, then the comparison with other queues
+bench: ## run our own benchmarks for BENCHTIME each, then the figures of bench
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
 	@if [ -d bench ]; then cd bench && go run .; fi
 

@@ -197,8 +197,8 @@ func (d *Dispatcher) canRun(l *Leased) bool {
 	d.unknown[kind] = true
 	d.mu.Unlock()
 	if !warned {
-		d.log.Warn("dispatch: tasks that this process cannot run are put off for others",
-			"queue", l.Task.Queue, "task", l.Task.ID, "kind", kind, "error", l.Err)
+		d.log.Warn("dispatch: this process has no handler for a kind of tasks, or cannot read them; it leaves them to others",
+			"kind", kind, "queue", l.Task.Queue, "task", l.Task.ID)
 	}
 	return false
 }

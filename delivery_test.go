@@ -155,7 +155,6 @@ func TestHTTPFailures(t *testing.T) {
 	}{
 		{"status and body", answering.URL, dispatch.KindNon2xx, 418, "short and stout"},
 		{"no listener", gone.URL + "/?secret", dispatch.KindConnect, 0, ""},
-		{"no such port", "http://127.0.0.1:99999/?secret", dispatch.KindConfig, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newEnv(t, dispatch.Options{})

@@ -44,7 +44,7 @@ type enqueued struct {
 }
 
 // Enqueue stores a task and returns its ID once the store has it and waiting workers have been told. Calls made at the
-// same moment share one trip to the store.
+// same moment share one trip to the store, which is given up after 5 s.
 //
 // Errors: *FieldError for bad input; ErrDuplicateTask when the name is taken; ErrQueueNotFound with StrictQueues;
 // ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,

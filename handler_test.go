@@ -330,7 +330,7 @@ func TestUnknownKindWaitsForAnotherProcess(t *testing.T) {
 			t.Errorf("task is %s with %d attempts, want waiting with none", info.State, info.Progress.Attempts)
 		}
 	}
-	if n := log.count("cannot run", "kind=new"); n != 1 {
+	if n := log.count("has no handler", "kind=new"); n != 1 {
 		t.Errorf("warned %d times:\n%s", n, log.String())
 	}
 

@@ -23,6 +23,7 @@ type Options struct {
 	// Clock times everything that is local to the process; nil means the real one. Stored instants are the store's.
 	Clock clockwork.Clock
 	// DedupWindow is how long the name of a named task stays taken after the task has ended. 0 means 1 h, negative none.
+	// Like the retentions it is applied by the process that ends the task: set it alike everywhere.
 	DedupWindow time.Duration
 	// DrainTimeout is how long Stop waits for running attempts before it ends their contexts. 0 means 25 s.
 	DrainTimeout time.Duration

@@ -67,6 +67,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 		s.Outcome, s.After = Released, r.after
 		return s
 	}
+	record.Status = r.status
 	if r.err == nil && r.kind == "" {
 		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named)
 		if s.After > 0 {
@@ -74,7 +75,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 		}
 		return s
 	}
-	record.Status, record.ErrorKind, record.Error = r.status, r.kind, clip(r.text, maxErrorText)
+	record.ErrorKind, record.Error = r.kind, clip(r.text, maxErrorText)
 	progress := task.Progress.with(record)
 	s.Progress = progress
 	if r.final || Exhausted(retry, progress.Attempts, progress.FirstAttempt, now) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -52,7 +53,8 @@ func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return nil, err
 	}
-	return c.store.Queue(ctx, name)
+	q, err := c.store.Queue(ctx, name)
+	return q, named(err, name)
 }
 
 // Queues lists all queues, in no order. A queue that exists during the whole listing is listed, perhaps more than once.
@@ -100,7 +102,7 @@ func (c *Client) setPaused(ctx context.Context, name string, paused bool) error 
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return c.store.SetPaused(ctx, name, paused)
+	return named(c.store.SetPaused(ctx, name, paused), name)
 }
 
 // DeleteQueue removes a queue with its settings, all its tasks and all names it remembers, or returns ErrQueueNotFound.
@@ -109,7 +111,7 @@ func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return c.store.DeleteQueue(ctx, name)
+	return named(c.store.DeleteQueue(ctx, name), name)
 }
 
 // PurgeQueue removes the tasks that wait in a queue and were enqueued before the call, or returns ErrQueueNotFound. Once
@@ -119,7 +121,7 @@ func (c *Client) PurgeQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return c.store.PurgeQueue(ctx, name, c.dedup)
+	return named(c.store.PurgeQueue(ctx, name, c.dedup), name)
 }
 
 // Counts counts the tasks of a queue, or returns ErrQueueNotFound. It costs the same whatever the queue holds.
@@ -127,5 +129,14 @@ func (c *Client) Counts(ctx context.Context, name string) (Counts, error) {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return Counts{}, err
 	}
-	return c.store.Counts(ctx, name)
+	counts, err := c.store.Counts(ctx, name)
+	return counts, named(err, name)
+}
+
+// named says which queue or task an error is about.
+func named(err error, name string) error {
+	if isNotFound(err) {
+		return fmt.Errorf("%w: %s", err, name)
+	}
+	return err
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // RetryConfig says how failed attempts are repeated. In every field 0 means: inherit (a task from its queue, a queue
-// from the defaults), and a negative value means: none.
+// from the defaults), and a negative value means: none (for the counts, −1).
 //
 // The rules are those of Google Cloud Tasks.
 type RetryConfig struct {
@@ -15,7 +15,8 @@ type RetryConfig struct {
 	// MaxRetryDuration is measured from the start of the first attempt. Default none. When both limits are set,
 	// retries go on until both are reached.
 	MaxRetryDuration time.Duration
-	// MinBackoff is the wait after the first failure. Default 1 s; negative is no wait.
+	// MinBackoff is the wait after the first failure. Default 1 s; negative is no wait. MaxBackoff, also an inherited one,
+	// bounds it.
 	MinBackoff time.Duration
 	// MaxBackoff bounds every wait. Default 1 h; negative is no bound.
 	MaxBackoff time.Duration

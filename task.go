@@ -24,7 +24,9 @@ type Task struct {
 	// Queue is where the task waits; empty means "default".
 	Queue string
 
-	// Kind selects the Go handler that runs the task; at most 200 characters.
+	// Kind selects the Go handler that runs the task; at most 200 bytes. A process without a handler of the kind puts the
+	// task off for a few seconds, without counting an attempt, and warns once: so every process that serves a queue
+	// should have the handlers of all its kinds, or see Options.Queues.
 	Kind string
 
 	// URL is called with Method, Header and Payload as its body; http or https, at most 2083 characters.
@@ -46,7 +48,8 @@ type Task struct {
 	ScheduleTime time.Time
 
 	// Timeout bounds one attempt: the context of the handler ends, or the HTTP exchange is aborted. 0 means 10
-	// minutes; otherwise 1 s to 24 h, in whole milliseconds.
+	// minutes; otherwise 1 s to 24 h, cut to whole milliseconds. It is also how long a task stays with a worker that
+	// dies: Timeout + Options.LeaseGrace after the claim another one takes it. Work that may take longer calls Extend.
 	Timeout time.Duration
 	// Retry overrides the queue's RetryConfig, field by field; nil changes nothing.
 	Retry *RetryConfig

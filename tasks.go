@@ -22,7 +22,8 @@ func (c *Client) Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, 
 	if err := validateTaskName(queue, id); err != nil {
 		return nil, err
 	}
-	return c.store.Task(ctx, queue, id)
+	t, err := c.store.Task(ctx, queue, id)
+	return t, named(err, string(id))
 }
 
 // Tasks lists tasks of a queue, in no order and page by page, so that the store is never held up. A task that stays in
@@ -76,7 +77,7 @@ func (c *Client) DeleteTask(ctx context.Context, queue string, id TaskID) error 
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	return c.store.DeleteTask(ctx, queue, id, c.dedup)
+	return named(c.store.DeleteTask(ctx, queue, id, c.dedup), string(id))
 }
 
 func validateTaskName(queue string, id TaskID) error {

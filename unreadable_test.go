@@ -36,7 +36,7 @@ func TestUnreadableRecordIsPutOff(t *testing.T) {
 				if n := b.store.count("Claim"); n > 30 {
 					t.Errorf("%d claims in a minute", n)
 				}
-				if n := log.count("cannot run", "task="+string(bad), "unreadable"); n != 1 {
+				if n := log.count("has no handler", "task="+string(bad), "unreadable"); n != 1 {
 					t.Errorf("warned %d times:\n%s", n, log.String())
 				}
 				b.server.HSet(key, string(bad), record) // a version that can read it

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,6 +39,9 @@ var (
 )
 
 func validateQueueName(field, name string) error {
+	if name == "" {
+		return fieldErrorf(field, "is empty; the default queue is %q", DefaultQueue)
+	}
 	if !queueNamePattern.MatchString(name) {
 		return fieldErrorf(field, "%q does not match %s", clip(name, 120), queueNamePattern)
 	}
@@ -166,6 +170,8 @@ func normalizeURL(raw string) (string, error) {
 		return "", fieldErrorf("Task.URL", "has no host")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > 0x7e }):
 		return "", fieldErrorf("Task.URL", "has a host that is not ASCII; write it in its xn-- form")
+	case badPort(u.Port()) || strings.ContainsAny(u.Host, `"<>`):
+		return "", fieldErrorf("Task.URL", "has a host or a port that cannot be")
 	case u.User != nil:
 		return "", fieldErrorf("Task.URL", "has user information; send an Authorization header instead")
 	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
@@ -176,6 +182,11 @@ func normalizeURL(raw string) (string, error) {
 		return "", fieldErrorf("Task.URL", "has %d characters once encoded, more than %d", len(normal), maxURLBytes)
 	}
 	return normal, nil
+}
+
+func badPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port != "" && (err != nil || n == 0)
 }
 
 // forbiddenHeaders belong to the connection, or to the sender of the request. Dispatch's own are refused by prefix.

@@ -3,15 +3,16 @@ package dispatchtest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dispatchkit/dispatch"
 )
 
-// RequireEnqueued fails the test unless a task waits in its queue that has every field that want sets: ID, Kind, URL,
-// Method, Payload and Metadata are compared, and those that are zero in want match anything. It returns the task; when
-// several match, any of them.
+// RequireEnqueued fails the test unless a task waits in its queue that has every field that want sets; those that are
+// zero in want match anything. Of Header and Metadata the entries of want are compared. Delay is the time from when the
+// task was stored until its first attempt. It returns the task; when several match, any of them.
 func RequireEnqueued(t testing.TB, store *Store, want dispatch.Task) *dispatch.TaskInfo {
 	t.Helper()
 	client, err := dispatch.NewClient(store, dispatch.ClientOptions{})
@@ -26,7 +27,7 @@ func RequireEnqueued(t testing.TB, store *Store, want dispatch.Task) *dispatch.T
 		if err != nil {
 			t.Fatalf("dispatchtest.RequireEnqueued: %v", err)
 		}
-		if matches(want, task.Task) {
+		if matches(want, task) {
 			return task
 		}
 		fmt.Fprintf(&seen, "\n\t%s %s%s %.60q", task.ID, task.Kind, task.URL, task.Payload)
@@ -39,9 +40,14 @@ func RequireEnqueued(t testing.TB, store *Store, want dispatch.Task) *dispatch.T
 	return nil
 }
 
-func matches(want, got dispatch.Task) bool {
+func matches(want dispatch.Task, got *dispatch.TaskInfo) bool {
 	for name, v := range want.Metadata {
 		if got.Metadata[name] != v {
+			return false
+		}
+	}
+	for name, v := range want.Header {
+		if !slices.Equal(got.Header[name], v) {
 			return false
 		}
 	}
@@ -49,5 +55,9 @@ func matches(want, got dispatch.Task) bool {
 		(want.Kind == "" || want.Kind == got.Kind) &&
 		(want.URL == "" || want.URL == got.URL) &&
 		(want.Method == "" || want.Method == got.Method) &&
-		(want.Payload == nil || bytes.Equal(want.Payload, got.Payload))
+		(want.Payload == nil || bytes.Equal(want.Payload, got.Payload)) &&
+		(want.Delay == 0 || want.Delay == got.Due.Sub(got.CreatedAt)) &&
+		(want.ScheduleTime.IsZero() || want.ScheduleTime.Equal(got.Due)) &&
+		(want.Timeout == 0 || want.Timeout == got.Timeout) &&
+		(want.Retry == nil || got.Retry != nil && *want.Retry == *got.Retry)
 }

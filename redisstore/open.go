@@ -56,7 +56,7 @@ func openClient(ctx context.Context, rawURL string) (redis.UniversalClient, erro
 		if err != nil {
 			return nil, badURL("is no Sentinel URL")
 		}
-		o.ContextTimeoutEnabled, o.MaxRetries, o.DisableIdentity = true, -1, true
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
 		return redis.NewFailoverClient(o), nil
 	case several:
@@ -64,9 +64,9 @@ func openClient(ctx context.Context, rawURL string) (redis.UniversalClient, erro
 	}
 	o, err := redis.ParseURL(normal)
 	if err != nil {
-		return nil, badURL("is no Redis URL")
+		return nil, badURL("has a database that is no number, or a parameter that does not exist")
 	}
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DisableIdentity = true, -1, true
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	client := redis.NewClient(o)
@@ -82,7 +82,7 @@ func openCluster(normal string) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, badURL("is no cluster URL")
 	}
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DisableIdentity = true, -1, true
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
 	o.ClusterStateReloadInterval = reloadCluster
 	o.MaxRedirects = 8
@@ -103,7 +103,7 @@ func isClusterNode(ctx context.Context, client *redis.Client) bool {
 func splitHosts(raw string) (normal string, several bool, err error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || scheme != "redis" && scheme != "rediss" {
-		return "", false, badURL("does not start with redis:// or rediss://")
+		return "", false, badURL("is not of the form redis://host:port/db or rediss://host:port/db")
 	}
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {

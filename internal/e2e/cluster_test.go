@@ -252,6 +252,7 @@ func (r *clusterRig) moveSlot(slot int64, to int, pause time.Duration) {
 
 func (r *clusterRig) ownerOf(slot int64) int {
 	r.Helper()
+	//lint:ignore SA1019 its answer is the shorter one
 	ranges, err := r.raw.ClusterSlots(r.Context()).Result()
 	if err != nil {
 		r.Fatal(err)
