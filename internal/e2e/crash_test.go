@@ -37,7 +37,7 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 
 	eventually(t, 60*time.Second, "all tasks have started", func() bool { return l.distinct() == tasks })
 	requireEmpty(t, 30*time.Second, raw, store, queue)
-	if missing := l.missing(ids); len(missing) > 0 {
+	if missing := l.awaitStarts(ids); len(missing) > 0 {
 		t.Errorf("%d tasks were never started, such as %s", len(missing), missing[0])
 	}
 	duplicates, again := l.duplicates(), 0

@@ -66,7 +66,7 @@ func TestTerminatedWorkerDrains(t *testing.T) {
 			s.Work, s.Concurrency = time.Millisecond, 200
 			spawn(t, l, s)
 			requireEmpty(t, 20*time.Second, raw, store, queue)
-			if missing := l.missing(ids); len(missing) > 0 {
+			if missing := l.awaitStarts(ids); len(missing) > 0 {
 				t.Errorf("%d tasks were never started", len(missing))
 			}
 			for _, id := range ids {

@@ -50,7 +50,7 @@ func TestFullServerDrains(t *testing.T) {
 	begun := time.Now()
 	requireEmpty(t, 20*time.Second, raw, store, rigQueues...)
 	drained := time.Since(begun)
-	if missing := l.missing(ids); len(missing) > 0 {
+	if missing := l.awaitStarts(ids); len(missing) > 0 {
 		t.Errorf("%d tasks were never started", len(missing))
 	}
 	if got, want := l.totalStarts(), len(ids)*3/2; got != want {

@@ -127,6 +127,12 @@ func (l *ledger) missing(ids []string) []string {
 	return out
 }
 
+// awaitStarts is missing after what the processes have said has been read: Redis may be empty before that.
+func (l *ledger) awaitStarts(ids []string) []string {
+	within(5*time.Second, func() bool { return len(l.missing(ids)) == 0 })
+	return l.missing(ids)
+}
+
 func (l *ledger) outcomeCount(word string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
