@@ -88,13 +88,7 @@ func openMini(t testing.TB, hooks ...redis.Hook) *testStore {
 // dialMini makes a client of a simulated server, without a socket.
 func dialMini(t testing.TB, server *miniredis.Miniredis, hooks ...redis.Hook) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr:                  "127.0.0.1:6379", // never dialled
-		Dialer:                func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
-		ContextTimeoutEnabled: true,
-		MaxRetries:            -1,
-		DisableIdentity:       true,
-	})
+	client := redis.NewClient(miniOptions(server))
 	t.Cleanup(func() {
 		client.Close()
 		server.Close()
@@ -103,6 +97,16 @@ func dialMini(t testing.TB, server *miniredis.Miniredis, hooks ...redis.Hook) *r
 		client.AddHook(h)
 	}
 	return client
+}
+
+func miniOptions(server *miniredis.Miniredis) *redis.Options {
+	return &redis.Options{
+		Addr:                  "127.0.0.1:6379", // never dialled
+		Dialer:                func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
+		ContextTimeoutEnabled: true,
+		MaxRetries:            -1,
+		DisableIdentity:       true,
+	}
 }
 
 // realBackend opens stores on the shared server of a kind. Nobody can move the TIME of a real server, so scripts get

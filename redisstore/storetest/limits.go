@@ -159,14 +159,14 @@ func rateSavesBurst(e *env) {
 
 func rateIsExact(e *env) {
 	e.create(dispatch.Queue{Rate: 300, Burst: 2}) // 3,333 µs: no whole number of milliseconds
-	e.fill(200)
+	e.fill(100)
 	e.advance(time.Second)
 	leased := 0
-	for range 600 {
+	for range 300 {
 		leased += len(e.claim(alice, 100).Leased)
 		e.advance(time.Millisecond)
 	}
-	equal(e, "leased", leased, 2+599_000/3333)
+	equal(e, "leased", leased, 2+299_000/3333)
 }
 
 func slowRate(e *env) {
