@@ -27,6 +27,14 @@ func (c *Client) announce(h Hint) <-chan struct{} {
 	return a.done
 }
 
+// await waits until an announcement is made or ctx ends. What it announces is stored all the same.
+func await(ctx context.Context, announced <-chan struct{}) {
+	select {
+	case <-announced:
+	case <-ctx.Done():
+	}
+}
+
 // sendAnnounces sends one message. When that fails nothing is lost: the processes look at every queue now and then.
 func (c *Client) sendAnnounces(_ string, batch []announcing) {
 	ctx, cancel := context.WithTimeout(context.Background(), announcePatience)

@@ -16,6 +16,8 @@ const (
 	prefetchPatience = time.Second
 	// unknownKindDelay is how long a task of a kind without handler is put off, for a process that has one.
 	unknownKindDelay = 5 * time.Second
+	// maxUnknownKinds bounds what is remembered of kinds that producers made up.
+	maxUnknownKinds = 1000
 	// strangeQueueHold is how long a queue is left alone after a claim of nothing but such tasks.
 	strangeQueueHold = time.Second
 	// concurrencyHold is how soon a queue is tried again whose places are taken by other processes.
@@ -86,7 +88,7 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 		if d.queue(grant.Queue).failures > 0 {
 			d.sched.Late(grant.Queue) // it keeps no places before it has been answered once
 		}
-		d.life.group.Go(func() { d.claim(request, sentAt) })
+		d.life.group.Go(func() { d.claim(request, sentAt, claimPatience) })
 	}
 	sleep := time.Hour
 	if at, ok := d.sched.NextAt(now); ok {
@@ -118,8 +120,8 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 
 // claim sends one claim and hands what it leased to the pool. Its lease times count from before the claim was first
 // sent, so that by this process's clock a lease never outlives the store's view of it.
-func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time) {
-	ctx, cancel := context.WithTimeout(d.life.reports, claimPatience)
+func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(d.life.reports, patience)
 	late := d.opts.Clock.AfterFunc(lateAfter, func() { d.claimLate(r) })
 	reply, err := d.store.Claim(ctx, r)
 	late.Stop()
@@ -193,8 +195,10 @@ func (d *Dispatcher) canRun(l *Leased) bool {
 		kind = "(unreadable record)"
 	}
 	d.mu.Lock()
-	warned := d.unknown[kind]
-	d.unknown[kind] = true
+	warned := d.unknown[kind] || len(d.unknown) >= maxUnknownKinds
+	if !warned {
+		d.unknown[kind] = true
+	}
 	d.mu.Unlock()
 	if !warned {
 		d.log.Warn("dispatch: this process has no handler for a kind of tasks, or cannot read them; it leaves them to others",

@@ -221,12 +221,9 @@ func TestEnqueueContextEndsMeanwhile(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if _, err := c.Task(t.Context(), "q", got.id); err != nil {
-			t.Errorf("the task of the impatient caller, which was in the batch: %v", err)
-		}
-		// Repeated under its ID it is stored at most once.
-		_, err := c.Enqueue(t.Context(), dispatch.Task{ID: got.id, Kind: "k", Queue: "q"})
-		requireError(t, err, dispatch.ErrDuplicateTask)
+		// The impatient caller had gone before its task was on its way: it is not stored for nobody.
+		_, err := c.Task(t.Context(), "q", got.id)
+		requireError(t, err, dispatch.ErrTaskNotFound)
 	})
 }
 
@@ -357,7 +354,8 @@ func TestEnqueueManyLargeAndCancelled(t *testing.T) {
 		results, err := c.EnqueueMany(ctx, tasks)
 		b.ok(err)
 		for _, r := range results {
-			if !errors.Is(r.Err, dispatch.ErrUncertain) || r.ID == "" {
+			tried := errors.Is(r.Err, dispatch.ErrUncertain)
+			if !tried && !errors.Is(r.Err, context.DeadlineExceeded) || r.ID == "" {
 				t.Errorf("result %+v", r)
 			}
 		}

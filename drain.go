@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -12,6 +13,8 @@ import (
 const (
 	// obeyPatience is how long handlers may take to return once their context has ended.
 	obeyPatience = time.Second
+	// answerPatience is how long claims whose answers were lost are asked for once more.
+	answerPatience = 2 * time.Second
 	// flushPatience is how long the last outcomes may take into the store.
 	flushPatience = 5 * time.Second
 )
@@ -40,6 +43,8 @@ func (d *Dispatcher) drain() error {
 		d.log.Warn("dispatch: stopped before all outcomes were stored; their tasks will run again")
 	}
 	d.awaitTold()
+	d.life.endReports() // what is not stored by now is given up, and told
+	d.settles.wait()
 	d.http.Close()
 	return err
 }
@@ -65,11 +70,13 @@ func (d *Dispatcher) answerClaims() {
 		}
 	}
 	d.mu.Unlock()
+	var wait sync.WaitGroup
 	for _, q := range open {
 		again := *q.unanswered
 		again.Repeat = true
-		d.claim(again, q.sentAt)
+		wait.Go(func() { d.claim(again, q.sentAt, answerPatience) })
 	}
+	wait.Wait()
 }
 
 func (d *Dispatcher) giveBack(waiting []*running) {

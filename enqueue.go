@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +34,7 @@ type Result struct {
 
 // enqueuing is one Enqueue call that waits for its batch.
 type enqueuing struct {
+	ctx        context.Context // the caller's
 	submission Submission
 	done       chan enqueued // 1 buffered
 }
@@ -59,15 +63,12 @@ func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 		return t.ID, err
 	}
 	id := submission.ID
-	e := &enqueuing{submission: submission, done: make(chan enqueued, 1)}
+	e := &enqueuing{ctx: ctx, submission: submission, done: make(chan enqueued, 1)}
 	c.enqueues.add(submission.Queue, e)
 	select {
 	case r := <-e.done:
 		if r.announced != nil {
-			select {
-			case <-r.announced:
-			case <-ctx.Done(): // the task is stored all the same
-			}
+			await(ctx, r.announced)
 		}
 		return id, r.err
 	case <-ctx.Done():
@@ -102,9 +103,15 @@ func (c *Client) EnqueueMany(ctx context.Context, tasks []Task) ([]Result, error
 	for _, b := range batches {
 		for len(b.submissions) > 0 {
 			part := b.cut()
+			if ctx.Err() != nil || b.failed.Load() {
+				part.fail(cmp.Or(ctx.Err(), errNotTried))
+				continue
+			}
 			lanes <- struct{}{}
 			wait.Go(func() {
-				c.storeBulk(ctx, part)
+				if !c.storeBulk(ctx, part) {
+					b.failed.Store(true)
+				}
 				<-lanes
 			})
 		}
@@ -118,17 +125,27 @@ type bulk struct {
 	queue       string
 	submissions []Submission
 	results     []*Result
+	failed      atomic.Bool // a batch got no answer: the store is not asked for the rest
+}
+
+var errNotTried = errors.New("dispatch: not stored: the store did not answer to an earlier batch of the call")
+
+func (b *bulk) fail(err error) {
+	for _, r := range b.results {
+		r.Err = err
+	}
 }
 
 // cut takes one batch off b.
-func (b *bulk) cut() bulk {
+func (b *bulk) cut() *bulk {
 	n := cutBatch(b.submissions, enqueueBatchTasks, enqueueBatchBytes, func(s Submission) int { return s.Task.size() })
-	part := bulk{queue: b.queue, submissions: b.submissions[:n], results: b.results[:n]}
+	part := &bulk{queue: b.queue, submissions: b.submissions[:n], results: b.results[:n]}
 	b.submissions, b.results = b.submissions[n:], b.results[n:]
 	return part
 }
 
-func (c *Client) storeBulk(ctx context.Context, b bulk) {
+// storeBulk stores one batch and says whether the store answered.
+func (c *Client) storeBulk(ctx context.Context, b *bulk) bool {
 	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
 	defer cancel()
 	reply, err := c.store.Enqueue(ctx, b.queue, b.submissions, c.strict)
@@ -139,11 +156,9 @@ func (c *Client) storeBulk(ctx context.Context, b bulk) {
 		}
 	}
 	if announced := c.announceEnqueue(b.queue, reply, err); announced != nil {
-		select {
-		case <-announced:
-		case <-ctx.Done():
-		}
+		await(ctx, announced)
 	}
+	return err == nil
 }
 
 // sendEnqueues stores the calls that gathered for one queue. The store is not asked on behalf of any one caller, so no
@@ -151,6 +166,11 @@ func (c *Client) storeBulk(ctx context.Context, b bulk) {
 func (c *Client) sendEnqueues(queue string, batch []*enqueuing) {
 	ctx, cancel := context.WithTimeout(context.Background(), enqueuePatience)
 	defer cancel()
+	// Callers that gave up while their task was not on its way want it no more, and it was surely not stored.
+	batch = slices.DeleteFunc(batch, func(e *enqueuing) bool { return e.ctx.Err() != nil })
+	if len(batch) == 0 {
+		return
+	}
 	submissions := make([]Submission, len(batch))
 	for i, e := range batch {
 		submissions[i] = e.submission

@@ -12,7 +12,7 @@ var (
 	ErrTaskNotFound = errors.New("dispatch: task not found")
 	// ErrQueueNotFound is returned for a queue that does not exist.
 	ErrQueueNotFound = errors.New("dispatch: queue not found")
-	// ErrDuplicateTask is returned when a named task is live or ended less than its dedup window ago. Enqueue returns
+	// ErrDuplicateTask is returned when a named task is live, is retained, or ended less than its dedup window ago. Enqueue returns
 	// the ID with it.
 	ErrDuplicateTask = errors.New("dispatch: duplicate task")
 	// ErrLeaseLost is returned when a worker acts on a task under a lease that is no longer its own. Nothing was

@@ -16,6 +16,7 @@ type groupCommit[T any] struct {
 
 	mu       sync.Mutex
 	gathered map[string][]T // a key that is present has a sender
+	idle     chan struct{}  // closed when no key is present any more; nil unless somebody waits
 }
 
 // add hands items over. It does not wait.
@@ -30,6 +31,21 @@ func (g *groupCommit[T]) add(key string, items ...T) {
 	if !busy {
 		go g.run(key)
 	}
+}
+
+// wait returns when nothing has gathered and nothing is on its way.
+func (g *groupCommit[T]) wait() {
+	g.mu.Lock()
+	if len(g.gathered) == 0 {
+		g.mu.Unlock()
+		return
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	idle := g.idle
+	g.mu.Unlock()
+	<-idle
 }
 
 // waiting returns what has gathered for a key and is not on its way yet.
@@ -56,6 +72,10 @@ func (g *groupCommit[T]) take(key string) []T {
 	waiting := g.gathered[key]
 	if len(waiting) == 0 {
 		delete(g.gathered, key)
+		if g.idle != nil && len(g.gathered) == 0 {
+			close(g.idle)
+			g.idle = nil
+		}
 		return nil
 	}
 	n := cutBatch(waiting, g.maxItems, g.maxBytes, g.size)

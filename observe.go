@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -17,7 +18,8 @@ type Event struct {
 	Outcome Outcome
 	// Attempt is the attempt; its StartedAt is zero when it was released before it started.
 	Attempt AttemptRecord
-	// Err is why it failed, or nil.
+	// Err is why it failed, or nil. With Discarded it is ErrLeaseLost too, also when the store could not be asked until
+	// the lease was over.
 	Err error
 	// Late is how long after its due time the attempt was claimed; 0 for leases that were lost.
 	Late time.Duration
@@ -40,6 +42,9 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 	}
 	if !r.leased.Due.IsZero() {
 		e.Late = max(r.leased.At.Sub(r.leased.Due), 0)
+	}
+	if outcome == Discarded {
+		e.Err = errors.Join(ErrLeaseLost, e.Err)
 	}
 	switch {
 	case s.settlement.Progress != nil && len(s.settlement.Progress.History) > 0:

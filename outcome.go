@@ -46,7 +46,7 @@ func handlerResult(err, cause error) result {
 	switch {
 	case word != nil && word.snooze:
 		return result{released: true, after: word.after, err: err}
-	case errors.Is(cause, ErrDraining):
+	case errors.Is(cause, ErrDraining) && (word == nil || !word.skip): // "final" is final, also in the last second
 		return result{released: true, err: err}
 	}
 	r := result{kind: KindHandler, err: err, text: err.Error()}
@@ -64,7 +64,7 @@ func handlerResult(err, cause error) result {
 func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
 	s := Settlement{ID: task.Task.ID, Lease: task.Lease}
 	if r.released {
-		s.Outcome, s.After = Released, r.after
+		s.Outcome, s.After = Released, min(r.after, maxSchedule)
 		return s
 	}
 	record.Status = r.status
@@ -86,6 +86,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	if r.fixed {
 		s.After = r.after
 	}
+	s.After = min(s.After, maxSchedule)
 	return s
 }
 

@@ -41,7 +41,7 @@ func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queu
 			return err
 		}
 		if replaced {
-			<-c.announce(Hint{Queue: name, Changed: true})
+			await(ctx, c.announce(Hint{Queue: name, Changed: true}))
 			return nil
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Client) ResumeQueue(ctx context.Context, name string) error {
 	if err := c.setPaused(ctx, name, false); err != nil {
 		return err
 	}
-	<-c.announce(Hint{Queue: name, Changed: true})
+	await(ctx, c.announce(Hint{Queue: name, Changed: true}))
 	return nil
 }
 

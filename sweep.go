@@ -3,11 +3,13 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
 const (
 	sweepBatch   = 100
+	sweepLanes   = 16
 	cleanupBatch = 100
 	cleanupQueue = 100 // queues cleaned up in one pass
 )
@@ -27,12 +29,21 @@ func (d *Dispatcher) sweepLoop(ctx context.Context) {
 
 // sweepDue sweeps the queues of which a lease should have ended by now. All processes may do so at once: each outcome
 // is fenced by the lease that was read, so only one of them counts.
+//
+// Several are swept at once, so that queues on a part of the store that does not answer hold up the others little.
 func (d *Dispatcher) sweepDue(ctx context.Context) {
+	var wait sync.WaitGroup
+	lanes := make(chan struct{}, sweepLanes)
 	for _, name := range d.queuesToSweep() {
-		for more := true; more && ctx.Err() == nil; {
-			more = d.sweepQueue(ctx, name)
-		}
+		lanes <- struct{}{}
+		wait.Go(func() {
+			for more := true; more && ctx.Err() == nil; {
+				more = d.sweepQueue(ctx, name)
+			}
+			<-lanes
+		})
 	}
+	wait.Wait()
 }
 
 func (d *Dispatcher) queuesToSweep() []string {
@@ -73,9 +84,11 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 	}
 	d.mu.Lock()
 	q := d.queue(name)
-	q.leaseEnd = time.Time{}
-	if next > 0 {
+	switch {
+	case next >= 0: // 0: more have ended, or they could not be settled
 		q.leaseEnd = d.opts.Clock.Now().Add(next)
+	case settled || len(batch) == 0:
+		q.leaseEnd = time.Time{}
 	}
 	d.mu.Unlock()
 	return next == 0 && settled
@@ -90,7 +103,9 @@ func (d *Dispatcher) loseLease(l *Leased, settings *Queue) *settling {
 	if l.Err != nil {
 		res = result{released: true, after: unknownKindDelay, err: l.Err}
 	}
-	record := AttemptRecord{Number: r.number(), StartedAt: l.At, Worker: l.Worker, Token: l.Lease.Token}
+	// The token follows the store's clock in µs, so it tells when the lease began.
+	started := time.UnixMilli(l.Lease.Token / 1000).UTC()
+	record := AttemptRecord{Number: r.number(), StartedAt: started, Worker: l.Worker, Token: l.Lease.Token}
 	retry := resolveRetry(l.Task.Retry, r.retryOfQueue())
 	settlement := conclude(l, retry, d.opts.retention(), res, record, l.At)
 	return &settling{run: r, settlement: settlement, result: res, endedAt: now, swept: true}
@@ -119,11 +134,20 @@ func (d *Dispatcher) cleanupLoop(ctx context.Context) {
 			d.log.failing("cleanup", err)
 			continue
 		}
-		for _, name := range names {
-			for more := true; more && err == nil && ctx.Err() == nil; {
-				more, err = d.store.Cleanup(ctx, name, cleanupBatch)
-			}
-		}
 		d.log.recovered("cleanup")
+		for _, name := range names {
+			d.cleanQueue(ctx, name)
+		}
+	}
+}
+
+// cleanQueue removes all of a queue whose time is over. A queue that fails is left for the next pass.
+func (d *Dispatcher) cleanQueue(ctx context.Context, name string) {
+	for more := true; more && ctx.Err() == nil; {
+		var err error
+		if more, err = d.store.Cleanup(ctx, name, cleanupBatch); err != nil {
+			d.log.failing("cleanup", err, "queue", name)
+			return
+		}
 	}
 }

@@ -19,6 +19,10 @@ const (
 func (d *Dispatcher) hear(hints []Hint) {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
+	if d.life.draining.Load() {
+		d.mu.Unlock()
+		return
+	}
 	for _, h := range hints {
 		if !d.serves(h.Queue) {
 			continue

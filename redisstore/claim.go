@@ -42,19 +42,26 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	out := &dispatch.ClaimReply{Next: wait(in.int()), LeaseEnd: wait(in.int())}
 	out.Block, out.Wait = dispatch.Block(in.string()), wait(in.int())
 	version, settings, paused, created := in.int(), in.string(), in.int(), in.int()
+	var unreadable error
 	if settings != "" {
 		q, err := decodeSettings(settings)
 		if err != nil {
-			return nil, fmt.Errorf("redisstore: settings of queue %s: %w", queue, err)
+			// Settings of a newer version: without them no task can be run as the queue wants it.
+			unreadable, q = fmt.Errorf("redisstore: settings of queue %s: %w", queue, err), new(dispatch.Queue)
 		}
 		q.Name, q.Version, q.Paused, q.CreatedAt = queue, version, paused == 1, millis(created)
-		out.Settings = q
+		if unreadable == nil {
+			out.Settings = q
+		}
 	}
 	out.Leased = make([]dispatch.Leased, 0, in.left()/5)
 	for in.left() > 0 && in.err == nil {
 		id, lease, due := in.string(), in.string(), in.int()
 		leased := readLease(queue, id, lease, in.string(), in.string())
 		leased.At, leased.Due = millis(now), millis(due)
+		if leased.Err == nil {
+			leased.Err = unreadable
+		}
 		out.Leased = append(out.Leased, leased)
 	}
 	return out, in.err

@@ -94,7 +94,12 @@ func openCluster(normal string) (redis.UniversalClient, error) {
 func isClusterNode(ctx context.Context, client *redis.Client) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	info, err := client.Info(ctx, "cluster").Result()
+	var info string
+	probe := &Store{}
+	err := probe.persist(ctx, evenUncertain, func(ctx context.Context) (err error) {
+		info, err = client.Info(ctx, "cluster").Result()
+		return err
+	})
 	return err == nil && infoField(info, "cluster_enabled") == "1"
 }
 

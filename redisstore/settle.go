@@ -74,12 +74,15 @@ func (s *Store) Extend(ctx context.Context, queue string, extensions []dispatch.
 	return digits(codes, len(extensions))
 }
 
-// noteExpiry notes when a queue has something to clean up, unless sooner is noted. A note that is lost costs memory for
-// a while and nothing else: the next thing that expires in the queue brings a new one.
+// noteExpiry notes when a queue has something to clean up, unless sooner is noted. It does not hold its caller up for long.
+// A note that is lost costs memory for a while and nothing else: the next settle that retains something in the queue, once
+// what expired is five minutes over, brings a new one.
 func (s *Store) noteExpiry(ctx context.Context, queue string, in time.Duration) {
 	if in < 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
 	_, err := s.run(ctx, evenUncertain, s.scripts.announce, []string{s.expiringKey()}, s.now(), "", "", ms(in), queue)
 	if err != nil {
 		s.log.Warn("redisstore: the time for a queue's clean-up was not noted", "queue", queue, "error", err)

