@@ -18,7 +18,8 @@ const (
 	unknownKindDelay = 5 * time.Second
 	// maxUnknownKinds bounds what is remembered of kinds that producers made up.
 	maxUnknownKinds = 1000
-	// strangeQueueHold is how long a queue is left alone after a claim of nothing but such tasks.
+	// strangeQueueHold is how long a queue is left alone after a full claim of nothing but such tasks, and after a smaller
+	// one for its part of that: so a hundred of them a second go by, and do not keep other tasks of the queue waiting.
 	strangeQueueHold = time.Second
 	// concurrencyHold is how soon a queue is tried again whose places are taken by other processes.
 	concurrencyHold = time.Second
@@ -135,7 +136,11 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 
 	starters, strangers := d.take(r, reply, sentAt, now)
 	d.mu.Lock()
-	d.claimAnswered(r.Queue, reply, len(starters) == 0 && len(strangers) > 0, now)
+	strange := 0
+	if len(starters) == 0 {
+		strange = len(strangers)
+	}
+	d.claimAnswered(r.Queue, reply, strange, now)
 	d.mu.Unlock()
 	for _, s := range strangers {
 		d.release(s, unknownKindDelay)
@@ -207,9 +212,9 @@ func (d *Dispatcher) canRun(l *Leased) bool {
 	return false
 }
 
-// claimAnswered tells the scheduler what a claim has brought. strange says that it brought nothing but tasks that this
-// process cannot run. d.mu is held.
-func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool, now time.Time) {
+// claimAnswered tells the scheduler what a claim has brought. strange counts its tasks when it brought nothing but
+// tasks that this process cannot run. d.mu is held.
+func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, now time.Time) {
 	q := d.queue(name)
 	q.unanswered, q.failures = nil, 0
 	if reply.Settings != nil {
@@ -230,8 +235,8 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange bool,
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)
-	case strange:
-		claimed.Retry = now.Add(strangeQueueHold)
+	case strange > 0:
+		claimed.Retry = now.Add(strangeQueueHold * time.Duration(strange) / time.Duration(d.opts.PerQueueClaimCap))
 	}
 	q.emptyAt, q.nextDue = time.Time{}, claimed.Next
 	if reply.Next != 0 || reply.Block == BlockedByPause {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/dispatchkit/dispatch/worker"
@@ -21,6 +23,8 @@ type running struct {
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
+	// extending is held by one Extend at a time.
+	extending sync.Mutex
 }
 
 // run is the pool's function: one attempt, from start to settlement.
@@ -34,6 +38,24 @@ func (d *Dispatcher) run(r *running) {
 	res := result{kind: KindPanic, err: errGoexit, text: errGoexit.Error()} // unless deliver returns
 	defer func() { r.end(res) }()
 	res = r.deliver()
+}
+
+// deliver does the work of the attempt. A panic in it is a failed attempt, whoever's code it was: a handler's, a
+// transport's, or that of an error that was returned.
+func (r *running) deliver() (res result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.d.log.Error("dispatch: delivery panicked", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID,
+				"kind", r.leased.Task.Kind)
+			err := fmt.Errorf("panic: %v", p)
+			res = result{kind: KindPanic, err: err, text: fmt.Sprintf("%v\n%s", err, debug.Stack())}
+		}
+	}()
+	if r.leased.Task.URL != "" {
+		return r.deliverHTTP()
+	}
+	err := r.d.handlers[r.leased.Task.Kind].Handle(r.ctx, &r.leased.Task)
+	return handlerResult(err, context.Cause(r.ctx))
 }
 
 var errGoexit = errors.New("the handler ended its goroutine")
@@ -69,21 +91,6 @@ func (r *running) end(res result) {
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
 	r.d.settle(&settling{run: r, settlement: settlement, result: res, endedAt: now})
-}
-
-// deliver does the work: one HTTP exchange, or one call of a handler.
-func (r *running) deliver() result {
-	if r.leased.Task.URL != "" {
-		return r.deliverHTTP()
-	}
-	err := callHandler(r.ctx, r.d.handlers[r.leased.Task.Kind], &r.leased.Task)
-	var panicked *panicError
-	if errors.As(err, &panicked) {
-		r.d.log.Error("dispatch: handler panicked", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID,
-			"kind", r.leased.Task.Kind)
-		return result{kind: KindPanic, err: err, text: fmt.Sprintf("%v\n%s", err, panicked.stack)}
-	}
-	return handlerResult(err, context.Cause(r.ctx))
 }
 
 func (r *running) deliverHTTP() result {
@@ -141,6 +148,8 @@ func (r *running) record(now time.Time) AttemptRecord {
 
 // extend moves the deadline to d from now, and the lease with it.
 func (r *running) extend(ctx context.Context, d time.Duration) error {
+	r.extending.Lock() // so that the last answer of the store is the one that counts here
+	defer r.extending.Unlock()
 	asked := r.d.opts.Clock.Now()
 	length := d + r.d.opts.LeaseGrace
 	current, err := r.d.store.Extend(ctx, r.leased.Task.Queue,

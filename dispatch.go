@@ -104,11 +104,14 @@ func (d *Dispatcher) Worker() cluster.WorkerID { return d.worker }
 // Start begins to work and returns at once. The end of ctx begins the same drain as Stop. It returns ErrStarted when
 // the dispatcher was started or stopped before.
 func (d *Dispatcher) Start(ctx context.Context) error {
+	if ctx == nil {
+		return fieldErrorf("Start.ctx", "is nil")
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	started := d.life.start(func() (atStop func() bool) {
-		d.started = true
 		d.wrapHandlers()
+		d.started = true
 		for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.cleanupLoop} {
 			d.life.goLoop(loop)
 		}

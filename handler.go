@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
@@ -65,6 +64,11 @@ func (d *Dispatcher) Use(middleware ...func(Handler) Handler) {
 	if d.started {
 		panic("dispatch: Use after Start")
 	}
+	for _, m := range middleware {
+		if m == nil {
+			panic("dispatch: Use: nil middleware")
+		}
+	}
 	d.middleware = append(d.middleware, middleware...)
 }
 
@@ -72,7 +76,9 @@ func (d *Dispatcher) Use(middleware ...func(Handler) Handler) {
 func (d *Dispatcher) wrapHandlers() {
 	for kind, h := range d.handlers {
 		for i := len(d.middleware) - 1; i >= 0; i-- {
-			h = d.middleware[i](h)
+			if h = d.middleware[i](h); h == nil {
+				panic(fmt.Sprintf("dispatch: Use: a middleware returned no handler for kind %q", kind))
+			}
 		}
 		d.handlers[kind] = h
 	}
@@ -115,21 +121,3 @@ func Extend(ctx context.Context, d time.Duration) error {
 	}
 	return run.extend(ctx, d)
 }
-
-// callHandler runs a handler and turns a panic into an error.
-func callHandler(ctx context.Context, h Handler, t *Task) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{value: p, stack: debug.Stack()}
-		}
-	}()
-	return h.Handle(ctx, t)
-}
-
-// panicError is a panic of a handler.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

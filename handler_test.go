@@ -106,7 +106,7 @@ func TestPanicIsAFailedAttempt(t *testing.T) {
 	if e.seen.of(id) != "retry" || e.seen.of(ok) != "succeeded" {
 		t.Errorf("outcomes %q and %q", e.seen.of(id), e.seen.of(ok))
 	}
-	if log.count("handler panicked", "task="+string(id)) != 1 || strings.Contains(log.String(), "boom") {
+	if log.count("delivery panicked", "task="+string(id)) != 1 || strings.Contains(log.String(), "boom") {
 		t.Errorf("logged:\n%s", log.String())
 	}
 }

@@ -51,8 +51,8 @@ func (l *lifetime) start(launch func() (atStop func() bool)) bool {
 	if l.state != lifeNew {
 		return false
 	}
-	l.state = lifeStarted
 	l.atStop = launch()
+	l.state = lifeStarted
 	return true
 }
 

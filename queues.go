@@ -23,6 +23,9 @@ const updateTries = 10
 // meanwhile; so change may be called several times. Changes to Name, Paused, CreatedAt and Version are ignored. An
 // error of change is returned as it is. The new settings are in force from the next claim on, on every process.
 func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queue) error) error {
+	if change == nil {
+		return fieldErrorf("UpdateQueue.change", "is nil")
+	}
 	for range updateTries {
 		current, err := c.Queue(ctx, name)
 		if err != nil {

@@ -85,6 +85,11 @@ func TestFullServer(t *testing.T) {
 		}
 	}
 	ok(t, s.DeleteTask(ctx, mail, leased[4].Task.ID, time.Hour))
+	q, err := s.Queue(ctx, mail)
+	ok(t, err)
+	if replaced, err := s.ReplaceQueue(ctx, *q); err != nil || !replaced {
+		t.Errorf("replace: %v, %v", replaced, err)
+	}
 	ok(t, s.SetPaused(ctx, mail, true))
 	ok(t, s.SetPaused(ctx, mail, false))
 	ok(t, s.Announce(ctx, []dispatch.Hint{{Queue: mail}}))

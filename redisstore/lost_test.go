@@ -92,6 +92,10 @@ func TestLostAnswerOfSettle(t *testing.T) {
 		if err != nil || c != want {
 			t.Errorf("counts %+v, %v", c, err)
 		}
+		s.advance(time.Hour)
+		if names, err := s.Expiring(t.Context(), 10); err != nil || len(names) != 1 {
+			t.Errorf("expiring: %v, %v", names, err)
+		}
 		sound(t, s, mail)
 	})
 }

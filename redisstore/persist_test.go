@@ -182,7 +182,9 @@ func TestServerRefuses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{task("b")}, false)
-	if !redis.HasErrorPrefix(err, "CLUSTERDOWN") || errors.Is(err, dispatch.ErrUncertain) {
+	// On a slow machine the context may end in the middle of a try, and then nobody knows.
+	if cut := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded); !cut &&
+		(!redis.HasErrorPrefix(err, "CLUSTERDOWN") || errors.Is(err, dispatch.ErrUncertain)) {
 		t.Errorf("down: got %v", err)
 	}
 	server.SetError("")

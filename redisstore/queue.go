@@ -43,7 +43,7 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
-		q.Version, config, interval, burst, concurrent)
+		q.Version, config, interval, burst, concurrent, s.now())
 	if v == int64(-1) {
 		return false, dispatch.ErrQueueNotFound
 	}

@@ -31,9 +31,9 @@ if not meta[1] then
   return {0}
 end
 local generation = tonumber(meta[2])
-local interval, burst, concurrent = tonumber(meta[4] or 0), tonumber(meta[5] or 0), tonumber(meta[6] or 0)
+local interval, burst, concurrent = (tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), (tonumber(meta[6]) or 0)
 
-local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', tonumber(meta[3] or 0), tonumber(meta[10] or 0)}
+local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
 if meta[1] ~= ARGV[8] then
   out[8] = redis.call('HGET', KEYS[7], 'config')
 end
@@ -83,7 +83,7 @@ local tat, clamped = 0, false
 if places > 0 and interval > 0 then
   -- GCRA in whole microseconds. The clamp keeps a clock that jumped back, or a rate that was very low before, from
   -- blocking the queue. It has to be stored even if nothing is leased: the wait for the first token counts from it.
-  local stored, latest = tonumber(meta[7] or 0), micros + burst * interval
+  local stored, latest = (tonumber(meta[7]) or 0), micros + burst * interval
   tat, clamped = math.min(math.max(stored, micros), latest), stored > latest
   local tokens = math.floor((latest - tat) / interval)
   if tokens < places then
@@ -103,7 +103,7 @@ if places > 0 then
   for i = 1, #found, 2 do
     ids[#ids + 1] = found[i]
   end
-  local step = math.max(math.floor(limit / math.max(tonumber(meta[11] or limit), 1)), 1)
+  local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
   local read, base = {}, 0
   for i, id in ipairs(ids) do
     if i > base + #read then
@@ -138,21 +138,21 @@ if #dropped > 0 then
   redis.call('ZREM', KEYS[1], unpack(dropped))
   redis.call('HDEL', KEYS[4], unpack(dropped))
   redis.call('HDEL', KEYS[5], unpack(dropped))
-  local tombstone = tonumber(meta[9] or 0)
+  local tombstone = (tonumber(meta[9]) or 0)
   for i = 1, tombstone > 0 and #named or 0 do
     redis.call('ZADD', KEYS[6], now + tombstone, named[i])
   end
 end
 local count = #leased
 if count > 0 then
-  local token = math.max(tonumber(meta[8] or 0) + 1, now * 1000)
+  local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)
   local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
   local ends, leases, notes, longest, instants = {}, {}, {ARGV[3]}, 60000, {}
   for i, id in ipairs(leased) do
     local progress, attempt, length = progresses[i], 1, timeouts[i] + grace
     if progress then
       local p1, p2, p3, p4 = string.byte(progress, 2, 5)
-      attempt = ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1
+      attempt = p4 and ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1 or 1
     end
     local lease = string.format('%d', token + i - 1) .. holder .. attempt
     local ending = now + length -- as an index too large for miniredis to make an array of

@@ -15,4 +15,4 @@ if not meta[1] then
 end
 local ready = redis.call('ZCOUNT', KEYS[1], '-inf', now)
 return {1, ready, redis.call('ZCARD', KEYS[1]) - ready, redis.call('ZCARD', KEYS[2]), redis.call('ZCARD', KEYS[3]),
-  redis.call('ZCARD', KEYS[4]), tonumber(meta[2] or 0), tonumber(meta[3] or 0), tonumber(meta[4] or 0)}
+  redis.call('ZCARD', KEYS[4]), (tonumber(meta[2]) or 0), (tonumber(meta[3]) or 0), (tonumber(meta[4]) or 0)}

@@ -27,7 +27,7 @@ end
 local now, _, soon = clock(ARGV[1])
 
 local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest')
-local generation, longest = meta[1], tonumber(meta[2] or 0)
+local generation, longest = meta[1], (tonumber(meta[2]) or 0)
 if not generation and ARGV[2] == '' then
   return {0}
 end

@@ -12,7 +12,7 @@
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
 local meta = redis.call('HMGET', KEYS[5], 'generation', 'tombstone')
-local generation, tombstone = tonumber(meta[1] or 1), tonumber(meta[2] or 0)
+local generation, tombstone = (tonumber(meta[1]) or 1), (tonumber(meta[2]) or 0)
 local old, named, size, count = {}, {}, 0, 0
 for i = 3, #ARGV do
   local id = ARGV[i]

@@ -5,10 +5,11 @@
 -- ARGV[3] interval us between two attempts; 0 = unlimited
 -- ARGV[4] burst  attempts
 -- ARGV[5] concurrent attempts; 0 = unlimited
+-- ARGV[6] now    ms; '' = server TIME
 -- returns 1 replaced, or stored by an earlier run of this call | 0 the version is another | -1 no such queue
 -- keeps   pause, counters and tasks
 -- cost    O(1)
-local meta = redis.call('HMGET', KEYS[1], 'version', 'config')
+local meta = redis.call('HMGET', KEYS[1], 'version', 'config', 'interval', 'tat')
 if not meta[1] then
   return -1
 end
@@ -19,7 +20,11 @@ end
 if tonumber(meta[1]) ~= version then
   return 0
 end
+-- The bucket keeps the tokens that were used of it, counted at the new rate; else a change of the rate would fill it.
+local _, micros = clock(ARGV[6])
+local interval, tat = tonumber(meta[3]) or 0, tonumber(meta[4]) or 0
+local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) or 0
 redis.call('HDEL', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
-redis.call('HSET', KEYS[1], 'version', version + 1, 'config', ARGV[2], 'interval', ARGV[3], 'burst', ARGV[4],
+redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2], 'interval', ARGV[3], 'burst', ARGV[4],
   'concurrent', ARGV[5])
 return 1

@@ -38,7 +38,7 @@ if ARGV[2] ~= '0' then
 end
 
 local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone')
-local generation = tonumber(meta[1] or 1)
+local generation = (tonumber(meta[1]) or 1)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
@@ -72,7 +72,7 @@ for n, id in ipairs(ids) do
       local stored, isNamed = header(record or '')
       if not record or stored and stored < generation then
         back, ms, outcome = false, 0, 'release'
-        tombstone = isNamed and tonumber(meta[2] or 0) or 0
+        tombstone = isNamed and (tonumber(meta[2]) or 0) or 0
       end
     end
     count[outcome] = count[outcome] + 1

@@ -23,8 +23,19 @@ var limitCases = []testcase{
 	{"rate: a clock set back blocks no longer than the burst takes", rateBackwards},
 	{"rate: from slow to fast", rateSlowToFast},
 	{"rate: from fast to slow", rateFastToSlow},
+	{"rate: a change fills nothing", rateChangeFillsNothing},
 	{"rate: removed", rateRemoved},
 	{"rate and concurrency together", rateAndConcurrency},
+}
+
+// rateChangeFillsNothing lowers the rate of a queue whose bucket is empty: an operator who does that wants no burst.
+func rateChangeFillsNothing(e *env) {
+	e.create(dispatch.Queue{Rate: 100, Burst: 50})
+	e.fill(60)
+	e.advance(time.Second)
+	equal(e, "leased", len(e.claim(alice, 100).Leased), 50)
+	e.change(func(q *dispatch.Queue) { q.Rate = 1 })
+	equal(e, "leased after the change", len(e.claim(bob, 100).Leased), 0)
 }
 
 // blocked claims and demands that nothing comes because of a limit.

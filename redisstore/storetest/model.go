@@ -136,6 +136,25 @@ func (m *model) count(state dispatch.TaskState) int {
 	return n
 }
 
+// change replaces the settings. What was used of the bucket stays used.
+func (m *model) change(q dispatch.Queue) {
+	now, used := m.now.Microseconds(), int64(0)
+	if old := m.interval(); old > 0 {
+		used = max(int64(math.Ceil(float64(m.tat-now)/float64(old))), 0)
+	}
+	q.Paused = m.q.Paused
+	m.q = q
+	m.tat = now + used*m.interval()
+}
+
+// interval is µs between two attempts, 0 without a rate.
+func (m *model) interval() int64 {
+	if m.q.Rate <= 0 {
+		return 0
+	}
+	return int64(math.Round(1e6 / m.q.Rate))
+}
+
 // claim says how many tasks a claim leases and what keeps it from more.
 func (m *model) claim(budget int) (n int, block dispatch.Block, wait time.Duration) {
 	n = budget
@@ -148,7 +167,7 @@ func (m *model) claim(budget int) (n int, block dispatch.Block, wait time.Durati
 	limited := n > 0 && m.q.Rate > 0
 	now, interval, burst := m.now.Microseconds(), int64(0), int64(0)
 	if limited {
-		interval, burst = int64(math.Round(1e6/m.q.Rate)), int64(m.q.EffectiveBurst())
+		interval, burst = m.interval(), int64(m.q.EffectiveBurst())
 		m.tat = min(m.tat, now+burst*interval)
 		if tokens := int((now + burst*interval - max(m.tat, now)) / interval); tokens < n {
 			n, block = tokens, dispatch.BlockedByRate

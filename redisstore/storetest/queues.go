@@ -250,6 +250,8 @@ func deleteLosesLeases(e *env) {
 func deleteAndCreate(e *env) {
 	e.busyQueue()
 	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	old, err := e.store.Queue(e.ctx, queue)
+	e.ok(err)
 	e.ok(e.store.DeleteQueue(e.ctx, queue))
 	e.advance(time.Second)
 	e.enqueue(submit("gone", named(9)), submit("ok"))
@@ -257,7 +259,13 @@ func deleteAndCreate(e *env) {
 	q, err := e.store.Queue(e.ctx, queue)
 	e.ok(err)
 	equal(e, "queue", plain(*q), dispatch.Queue{Name: queue})
-	e.claimed(alice, 10, "gone", "ok")
+	r := e.request(alice, 10)
+	r.Version = old.Version // of the queue that is gone
+	reply := e.send(r)
+	equal(e, "leased", leasedIDs(reply.Leased), []string{"gone", "ok"})
+	if reply.Settings == nil {
+		e.Error("a worker that knows the old queue is not told of the new one's settings")
+	}
 }
 
 func deleteOne(e *env) {

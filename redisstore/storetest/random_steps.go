@@ -238,9 +238,7 @@ func (r *random) changeLimits() {
 		q.Burst = pick(r, []int{0, 1, 3})
 		q.MaxConcurrent = pick(r, []int{0, -1, 1, 3, 8})
 		r.did("limits rate %v burst %d concurrent %d", q.Rate, q.Burst, q.MaxConcurrent)
-		paused := r.model.q.Paused
-		r.model.q = *q
-		r.model.q.Paused = paused
+		r.model.change(*q)
 	})
 }
 
