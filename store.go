@@ -54,8 +54,8 @@ type EnqueueReply struct {
 
 // Claimer leases due tasks to workers.
 type Claimer interface {
-	// Claim leases up to Budget due tasks of one queue, each under a new token, as far as the queue's limits allow. A
-	// worker has at most one claim per queue in flight. Repeated with the same Seq it answers the same; with a Seq
+	// Claim leases up to Budget due tasks of one queue, each under a new token, as far as the queue's limits allow, and
+	// fewer when they are large. It returns ErrQueueNotFound for a queue that does not exist. A worker has at most one claim per queue in flight. Repeated with the same Seq it answers the same; with a Seq
 	// lower than one it has seen, it leases nothing.
 	Claim(ctx context.Context, r ClaimRequest) (*ClaimReply, error)
 }
@@ -234,7 +234,8 @@ type Waker interface {
 type QueueStore interface {
 	// CreateQueue creates a queue and says whether it did; one that exists is left as it is.
 	CreateQueue(ctx context.Context, q Queue) (created bool, err error)
-	// ReplaceQueue stores settings if q.Version is the current version, and says whether it was.
+	// ReplaceQueue stores settings if q.Version is the current version, and says whether it was, or returns
+	// ErrQueueNotFound.
 	ReplaceQueue(ctx context.Context, q Queue) (replaced bool, err error)
 	// Queue returns a queue, or ErrQueueNotFound.
 	Queue(ctx context.Context, name string) (*Queue, error)
@@ -261,6 +262,6 @@ type Inspector interface {
 	// is returned at least once. The cursor starts empty and is empty again after the last page.
 	Tasks(ctx context.Context, queue string, state TaskState, cursor string) (tasks []*TaskInfo, next string, err error)
 	// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. Its name, if it is a named one, stays
-	// taken for tombstone.
+	// taken for tombstone, unless the task had ended and was only retained.
 	DeleteTask(ctx context.Context, queue string, id TaskID, tombstone time.Duration) error
 }
