@@ -12,8 +12,8 @@ var (
 	ErrTaskNotFound = errors.New("dispatch: task not found")
 	// ErrQueueNotFound is returned for a queue that does not exist.
 	ErrQueueNotFound = errors.New("dispatch: queue not found")
-	// ErrDuplicateTask is returned when a named task is live, is retained, or ended less than its dedup window ago. Enqueue returns
-	// the ID with it.
+	// ErrDuplicateTask is returned when a named task is live, is retained, or ended less than its dedup window ago.
+	// Enqueue returns the ID with it.
 	ErrDuplicateTask = errors.New("dispatch: duplicate task")
 	// ErrLeaseLost is returned when a worker acts on a task under a lease that is no longer its own. Nothing was
 	// changed. It is also the cause of a handler's context that ends for this reason.

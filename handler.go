@@ -26,8 +26,8 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, t) }
 
-// Handle registers the handler of a kind; see Task.Kind for kinds without one. Like http.ServeMux it panics when the kind is empty or registered already or
-// the handler is nil, and when the dispatcher was started.
+// Handle registers the handler of a kind; see Task.Kind for kinds without one. Like http.ServeMux it panics when the kind
+// is empty or registered already or the handler is nil, and when the dispatcher was started.
 func (d *Dispatcher) Handle(kind string, h Handler) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

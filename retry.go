@@ -25,7 +25,9 @@ type RetryConfig struct {
 }
 
 // defaultRetry is what a queue inherits: 25 attempts, 1 s doubling up to 1 h, no limit of time.
-var defaultRetry = RetryConfig{MaxAttempts: 25, MaxRetryDuration: -1, MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16}
+var defaultRetry = RetryConfig{
+	MaxAttempts: 25, MaxRetryDuration: -1, MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16,
+}
 
 // over fills the fields that rc leaves 0 from base.
 func (rc RetryConfig) over(base RetryConfig) RetryConfig {

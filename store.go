@@ -55,8 +55,9 @@ type EnqueueReply struct {
 // Claimer leases due tasks to workers.
 type Claimer interface {
 	// Claim leases up to Budget due tasks of one queue, each under a new token, as far as the queue's limits allow, and
-	// fewer when they are large. It returns ErrQueueNotFound for a queue that does not exist. A worker has at most one claim per queue in flight. Repeated with the same Seq it answers the same; with a Seq
-	// lower than one it has seen, it leases nothing.
+	// fewer when they are large. It returns ErrQueueNotFound for a queue that does not exist. A worker has at most one
+	// claim per queue in flight. Repeated with the same Seq it answers the same; with a Seq lower than one it has seen,
+	// it leases nothing.
 	Claim(ctx context.Context, r ClaimRequest) (*ClaimReply, error)
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // TaskID names a task inside its queue. A generated ID has 20 characters, sorts by the time it was made and is unique;
-// an ID chosen by the caller has 1 to 500 characters of [A-Za-z0-9_-] and makes the task a named one: while it is
-// live, while it is retained, and for the dedup window after it has ended, the same name is refused with ErrDuplicateTask.
+// an ID chosen by the caller has 1 to 500 characters of [A-Za-z0-9_-] and makes the task a named one: while it is live,
+// while it is retained, and for the dedup window after it has ended, the same name is refused with ErrDuplicateTask.
 type TaskID string
 
 // Task says what to do: call a URL, or run the Go handler of a Kind. Exactly one of the two is set.

@@ -28,9 +28,10 @@
 // # Scripts
 //
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
-// nothing can fail, because Redis does not roll back. Enqueue and the creation of a queue begin with a write that a full server refuses; all others
-// begin with a removal, which a full server never refuses, so that it can be drained. A script that runs twice for one
-// call does no harm: enqueue, claim and settle are numbered and answer the same, extend goes by the lease.
+// nothing can fail, because Redis does not roll back. Enqueue and the creation of a queue begin with a write that a full
+// server refuses; all others begin with a removal, which a full server never refuses, so that it can be drained. A
+// script that runs twice for one call does no harm: enqueue, claim and settle are numbered and answer the same, extend
+// goes by the lease.
 //
 // # What this does not promise
 //

@@ -25,6 +25,6 @@ local _, micros = clock(ARGV[6])
 local interval, tat = tonumber(meta[3]) or 0, tonumber(meta[4]) or 0
 local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) or 0
 redis.call('HDEL', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
-redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2], 'interval', ARGV[3], 'burst', ARGV[4],
-  'concurrent', ARGV[5])
+redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2],
+  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5])
 return 1
