@@ -22,6 +22,11 @@ type announcing struct {
 // same moment share one message. The returned channel is closed when it is done.
 func (c *Client) announce(h Hint) <-chan struct{} {
 	c.hear([]Hint{h})
+	return c.tell(h)
+}
+
+// tell tells all other processes.
+func (c *Client) tell(h Hint) <-chan struct{} {
 	a := announcing{hint: h, done: make(chan struct{})}
 	c.announces.add("", a)
 	return a.done
@@ -35,7 +40,8 @@ func await(ctx context.Context, announced <-chan struct{}) {
 	}
 }
 
-// sendAnnounces sends one message. When that fails nothing is lost: the processes look at every queue now and then.
+// sendAnnounces sends one message. When that fails nothing is lost: the leader looks at every queue now and then. But of
+// this process's own queues it takes care itself at once.
 func (c *Client) sendAnnounces(_ string, batch []announcing) {
 	ctx, cancel := context.WithTimeout(context.Background(), announcePatience)
 	defer cancel()
@@ -45,13 +51,17 @@ func (c *Client) sendAnnounces(_ string, batch []announcing) {
 		if !known || a.hint.Wait < h.Wait {
 			h.Queue, h.Wait = a.hint.Queue, a.hint.Wait
 		}
-		h.Changed = h.Changed || a.hint.Changed
+		h.Changed, h.HandOver = h.Changed || a.hint.Changed, h.HandOver || a.hint.HandOver
 		soonest[h.Queue] = h
 	}
 	hints := slices.Collect(maps.Values(soonest))
 	if err := c.store.Announce(ctx, hints); err != nil {
 		c.log.Warn("dispatch: workers could not be told of new tasks; they will find them later",
 			"queues", len(hints), "error", err)
+		for i := range hints {
+			hints[i].HandOver = true
+		}
+		c.hear(hints)
 	}
 	for _, a := range batch {
 		close(a.done)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/dispatchkit/dispatch/scheduler"
@@ -40,9 +41,16 @@ type servedQueue struct {
 
 	// leaseEnd is when the earliest lease of the queue ends, as far as known; zero is unknown.
 	leaseEnd time.Time
+	// answeredAt is when a claim was answered last, which told of the earliest lease end.
+	answeredAt time.Time
 	// emptyAt is when a claim last found no task due, until the queue's note has been put right; zero is "not empty".
 	// nextDue is when, by that claim, the next task is due; zero is never.
 	emptyAt, nextDue time.Time
+
+	// actingUntil is until when this process takes itself for the queue's home, handedAt when it last asked others to step
+	// in; see home.go.
+	actingUntil, handedAt time.Time
+	asking                bool // that is to be done again after a pause
 }
 
 // queue returns what is remembered of a queue. d.mu is held.
@@ -76,6 +84,9 @@ func (d *Dispatcher) claimLoop(ctx context.Context) {
 func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.isolated {
+		return time.Hour // rejoin wakes the loop
+	}
 	for {
 		grant, ok := d.sched.Next(now)
 		if !ok {
@@ -107,6 +118,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 	if q.unanswered == nil {
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
+			Free: maps.Clone(d.room.free),
 		}
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
@@ -134,7 +146,7 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 	}
 	d.log.recovered("claim")
 
-	starters, strangers := d.take(r, reply, sentAt, now)
+	starters, strangers, overflow := d.take(r, reply, sentAt, now)
 	d.mu.Lock()
 	strange := 0
 	if len(starters) == 0 {
@@ -145,6 +157,7 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 	for _, s := range strangers {
 		d.release(s, unknownKindDelay)
 	}
+	d.giveBack(overflow) // claims of several queues at once were each told of the same room
 	if d.life.draining.Load() {
 		for _, s := range starters {
 			d.release(s, 0)
@@ -165,8 +178,9 @@ func (d *Dispatcher) claimLate(r ClaimRequest) {
 	d.poke()
 }
 
-// take makes attempts of leased tasks and parts them into those that this process can run and those that it cannot.
-func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Time) (starters, strangers []*running) {
+// take makes attempts of leased tasks and parts them into those that this process can run, those that it cannot, and those
+// for which it has no room.
+func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Time) (starters, strangers, overflow []*running) {
 	d.mu.Lock()
 	settings := reply.Settings
 	if settings == nil {
@@ -180,13 +194,16 @@ func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Ti
 			d: d, leased: leased, settings: settings, claimedAt: now,
 			leaseUntil: sentAt.Add(leased.Task.Timeout + d.opts.LeaseGrace),
 		}
-		if d.canRun(leased) {
-			starters = append(starters, run)
-		} else {
+		switch {
+		case !d.canRun(leased):
 			strangers = append(strangers, run)
+		case !d.admit(run):
+			overflow = append(overflow, run)
+		default:
+			starters = append(starters, run)
 		}
 	}
-	return starters, strangers
+	return starters, strangers, overflow
 }
 
 // canRun says whether this process can run a task. What it cannot is warned of once, and never costs an attempt:
@@ -216,11 +233,11 @@ func (d *Dispatcher) canRun(l *Leased) bool {
 // tasks that this process cannot run. d.mu is held.
 func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, now time.Time) {
 	q := d.queue(name)
-	q.unanswered, q.failures = nil, 0
+	q.unanswered, q.failures, q.answeredAt = nil, 0, now
 	if reply.Settings != nil {
 		q.settings = reply.Settings
 		if !q.stale {
-			d.sched.SetLimits(name, limitsOf(reply.Settings), now)
+			d.sched.SetLimits(name, d.limitsOf(q, now), now)
 		}
 	}
 	claimed := scheduler.Claim{Leased: len(reply.Leased)}
@@ -231,10 +248,13 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 	case reply.Block == BlockedByPause:
 		claimed.Next = time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:
-		claimed.Retry = now.Add(min(reply.Wait, d.opts.ReconcileInterval)) // the rate may be changed meanwhile
+		claimed.Retry = now.Add(min(d.rateWait(q, reply.Wait, now), d.opts.ReconcileInterval)) // the rate may be changed meanwhile
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)
+	case reply.Block == BlockedByCapacity:
+		claimed.Next = time.Time{} // it is due again when there is more room
+		defer func(at time.Time) { d.sched.Due(name, at, now) }(d.starve(q, now))
 	case strange > 0:
 		claimed.Retry = now.Add(strangeQueueHold * time.Duration(strange) / time.Duration(d.opts.PerQueueClaimCap))
 	}
@@ -247,15 +267,38 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		q.leaseEnd = now.Add(reply.LeaseEnd)
 	}
 	d.sched.Claimed(name, claimed, now)
+	if len(reply.Leased) > 0 {
+		d.stepIn(q, now)
+	}
+	if reply.Next == 0 && reply.Block == "" {
+		d.handOver(q, now)
+	}
 	d.tellQuiet(now)
 }
 
-func limitsOf(q *Queue) scheduler.Limits {
-	l := scheduler.Limits{Weight: q.Weight, Concurrent: max(q.MaxConcurrent, 0)}
-	if q.Rate > 0 {
-		l.Rate, l.Burst = q.Rate, q.EffectiveBurst()
+// limitsOf is what this process's scheduler predicts of a queue: the queue's limits, of whose rate a process that is not
+// at home takes its share. d.mu is held.
+func (d *Dispatcher) limitsOf(q *servedQueue, now time.Time) scheduler.Limits {
+	l := scheduler.Limits{Weight: q.settings.Weight, Concurrent: max(q.settings.MaxConcurrent, 0)}
+	if q.settings.Rate > 0 {
+		share := d.share(q, now)
+		l.Rate = q.settings.Rate * share
+		l.Burst = max(int(float64(q.settings.EffectiveBurst())*share), 1)
 	}
 	return l
+}
+
+// rateWait is how long this process waits after a claim that found no token: until there is one, or for its share of
+// them. d.mu is held.
+func (d *Dispatcher) rateWait(q *servedQueue, token time.Duration, now time.Time) time.Duration {
+	if q.settings == nil || q.settings.Rate <= 0 {
+		return token
+	}
+	share := d.share(q, now)
+	if share >= 1 {
+		return token
+	}
+	return max(token, time.Duration(float64(time.Second)/(q.settings.Rate*share)))
 }
 
 // claimFailed puts a queue off after a claim that got no answer. The claim stays unanswered: it may have leased tasks,

@@ -6,22 +6,26 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // Client enqueues tasks and administers queues. It holds no goroutine while no call runs and needs no Close. It is safe
 // for concurrent use.
 type Client struct {
-	store  Store
-	log    *slog.Logger
-	clock  clockwork.Clock
-	strict bool
-	dedup  time.Duration
+	store    Store
+	registry cluster.Store
+	log      *slog.Logger
+	clock    clockwork.Clock
+	strict   bool
+	dedup    time.Duration
 
 	ids       idSource
 	enqueues  groupCommit[*enqueuing]
 	announces groupCommit[announcing]
 	// overdueAt is when an overdue queue was last announced again, in ns: at most once a second.
 	overdueAt atomic.Int64
+	fleet     fleetView
 	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
 	hear func([]Hint)
 }
@@ -34,11 +38,14 @@ func NewClient(store Store, o ClientOptions) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return newClient(store, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow), nil
+	return newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow), nil
 }
 
-func newClient(store Store, log *slog.Logger, clock clockwork.Clock, strict bool, dedup time.Duration) *Client {
-	c := &Client{store: store, log: log, clock: clock, strict: strict, dedup: dedup, hear: func([]Hint) {}}
+func newClient(store Store, registry cluster.Store, log *slog.Logger, clock clockwork.Clock, strict bool, dedup time.Duration) *Client {
+	if registry == nil {
+		registry = store
+	}
+	c := &Client{store: store, registry: registry, log: log, clock: clock, strict: strict, dedup: dedup, hear: func([]Hint) {}}
 	c.enqueues = groupCommit[*enqueuing]{
 		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
 	}

@@ -20,6 +20,7 @@ type running struct {
 	claimedAt time.Time // local: when the claim was answered, which is leased.At by the store's clock
 	startedAt time.Time // local
 	ctx       *attemptContext
+	admitted  bool // it has taken room of the process's capacity
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
@@ -70,10 +71,13 @@ func (r *running) start(now time.Time) {
 	r.ctx = newAttemptContext(r.d.opts.Clock, r, deadline)
 	r.d.mu.Lock()
 	r.d.running[r] = struct{}{}
-	ended := r.d.attemptsEnded
+	ended, isolated := r.d.attemptsEnded, r.d.isolated
 	r.d.mu.Unlock()
-	if ended {
+	switch {
+	case ended:
 		r.ctx.end(ErrDraining)
+	case isolated:
+		r.ctx.end(ErrLeaseLost)
 	}
 }
 

@@ -3,8 +3,10 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
 	"github.com/dispatchkit/dispatch/scheduler"
@@ -22,6 +24,7 @@ type Dispatcher struct {
 	opts     Options
 	log      *logger
 	worker   cluster.WorkerID
+	member   *cluster.Member
 	serves   func(queue string) bool
 	handlers map[string]Handler // guarded by mu until started, constant afterwards
 	http     *worker.Deliverer
@@ -34,8 +37,16 @@ type Dispatcher struct {
 	unsettled atomic.Int64
 	// anyStuck says that some queue is in stuck.
 	anyStuck atomic.Bool
-	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time.
-	signal chan struct{}
+	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time. So do the others,
+	// for what is announced of the fleet.
+	signal, planHeard, workersHeard, cronHeard chan struct{}
+	// leading says that the duties of the leader are this process's.
+	leading atomic.Bool
+	// led is closed when the elector is done with, and beaten when the last heartbeat is over.
+	led, beaten chan struct{}
+
+	// reading is held by the one that reads notes, firing by the one that fires cron entries.
+	reading, firing chan struct{}
 
 	mu         sync.Mutex // guards what follows
 	middleware []func(Handler) Handler
@@ -47,6 +58,14 @@ type Dispatcher struct {
 	running    map[*running]struct{}
 	told       <-chan struct{} // closed when the last announcement of this process's settles is out
 	stuck      map[string]bool // queues whose outcomes the store does not take; see stuck.go
+	room       room
+	notes      []Hint // as they were read last, at notesAt
+	notesAt    time.Time
+	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
+	isolated bool
+	// planned is the plan in force, nil before the first; standings are this process's places in it, as far as asked for.
+	planned   *cluster.Plan
+	standings map[string]cluster.Standing
 	// attemptsEnded says that the contexts of attempts have been ended, and that of a late one ends at once.
 	attemptsEnded bool
 
@@ -63,20 +82,26 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		return nil, err
 	}
 	d := &Dispatcher{
-		Client:   newClient(store, o.Logger, o.Clock, o.StrictQueues, o.retention().dedup),
+		Client:   newClient(store, o.Registry, o.Logger, o.Clock, o.StrictQueues, o.retention().dedup),
 		opts:     o,
 		worker:   cluster.NewWorkerID(),
 		serves:   servesQueues(o.Queues),
 		handlers: make(map[string]Handler),
 		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent}),
-		signal:   make(chan struct{}, 1),
-		sched:    scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
-		queues:   make(map[string]*servedQueue),
-		unknown:  make(map[string]bool),
-		running:  make(map[*running]struct{}),
-		stuck:    make(map[string]bool),
+		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
+		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), cronHeard: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
+		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),
+		sched:   scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
+		queues:  make(map[string]*servedQueue),
+		unknown: make(map[string]bool),
+		running: make(map[*running]struct{}),
+		stuck:   make(map[string]bool),
 	}
 	d.log = newLogger(o.Logger.With("worker", string(d.worker)))
+	var err error
+	if d.member, err = d.newMember(); err != nil {
+		return nil, err
+	}
 	d.pool = worker.NewPool(o.GlobalConcurrency, d.run)
 	d.settles = groupCommit[*settling]{
 		send:     func(queue string, batch []*settling) { d.sendSettles(queue, batch) },
@@ -112,9 +137,17 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	started := d.life.start(func() (atStop func() bool) {
 		d.wrapHandlers()
 		d.started = true
-		for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.cleanupLoop} {
+		for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.fleetLoop} {
 			d.life.goLoop(loop)
 		}
+		go func() { // not a loop that a stop waits for: the elector may be anybody's code
+			defer close(d.led)
+			d.leadLoop(d.life.loops)
+		}()
+		go func() {
+			defer close(d.beaten)
+			d.member.Run(d.life.beats)
+		}()
 		return context.AfterFunc(ctx, func() { d.life.stop(d.drain) })
 	})
 	if !started {

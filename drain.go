@@ -22,7 +22,8 @@ const (
 // drain is the way from running to stopped. It runs once, on a goroutine of its own, and takes little more than
 // DrainTimeout at the most.
 func (d *Dispatcher) drain() error {
-	d.life.endLoops()
+	d.member.Drain()
+	d.life.endLoops() // the leadership is given up at once, so that another process has it while this one drains
 	d.giveBack(d.pool.Withdraw(nil))
 	// Claims in flight are answered, and what they lease is given back at once, because draining is on.
 	d.life.group.Wait()
@@ -46,6 +47,10 @@ func (d *Dispatcher) drain() error {
 	d.life.endReports() // what is not stored by now is given up, and told
 	d.settles.wait()
 	d.http.Close()
+	d.awaitReleased()
+	d.life.endBeats()
+	<-d.beaten
+	d.leave()
 	return err
 }
 
@@ -57,6 +62,17 @@ func (d *Dispatcher) awaitTold() {
 	d.mu.Unlock()
 	if told != nil {
 		<-told
+	}
+}
+
+// awaitReleased waits for the elector, which may be anybody's code.
+func (d *Dispatcher) awaitReleased() {
+	ctx, cancel := clockwork.WithTimeout(context.Background(), d.opts.Clock, releasePatience)
+	defer cancel()
+	select {
+	case <-d.led:
+	case <-ctx.Done():
+		d.log.Error("dispatch: the elector does not release the leadership")
 	}
 }
 
@@ -124,17 +140,25 @@ func (d *Dispatcher) awaitSettled(patience time.Duration) error {
 // not count. It returns the error of ctx when that ends first. Tests use it; see dispatchtest.
 func (d *Dispatcher) WaitIdle(ctx context.Context) error {
 	for {
-		d.sweepDue(ctx)
+		d.sweepQueues(ctx, d.queuesToSweep(0))
+		if d.opts.Leader == nil {
+			if _, err := (&term{d: d}).fireDue(ctx); err != nil {
+				return err
+			}
+		}
 		d.restQueues(ctx, 0)
 		hints, err := d.store.Hints(ctx, 0)
 		if err != nil {
 			return err
 		}
+		for i := range hints {
+			hints[i].HandOver = true // it is not for another process to do
+		}
 		d.hear(hints)
 		d.mu.Lock()
 		done := d.isQuiet(d.opts.Clock.Now())
 		d.mu.Unlock()
-		if done && len(d.queuesToSweep()) == 0 {
+		if done && len(d.queuesToSweep(0)) == 0 {
 			return nil
 		}
 		if err := d.awaitQuiet(ctx); err != nil {

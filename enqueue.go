@@ -148,12 +148,9 @@ func (b *bulk) cut() *bulk {
 func (c *Client) storeBulk(ctx context.Context, b *bulk) bool {
 	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
 	defer cancel()
-	reply, err := c.store.Enqueue(ctx, b.queue, b.submissions, c.strict)
+	reply, refused, err := c.storeTasks(ctx, b.queue, b.submissions)
 	for i, r := range b.results {
-		r.Err = err
-		if err == nil && reply.Duplicate[i] {
-			r.Err = ErrDuplicateTask
-		}
+		r.Err = cmp.Or(err, refused[i])
 	}
 	if announced := c.announceEnqueue(b.queue, reply, err); announced != nil {
 		await(ctx, announced)
@@ -175,14 +172,14 @@ func (c *Client) sendEnqueues(queue string, batch []*enqueuing) {
 	for i, e := range batch {
 		submissions[i] = e.submission
 	}
-	reply, err := c.store.Enqueue(ctx, queue, submissions, c.strict)
+	reply, refused, err := c.storeTasks(ctx, queue, submissions)
 	announced := c.announceEnqueue(queue, reply, err)
 	for i, e := range batch {
-		r := enqueued{err: err, announced: announced}
-		if err == nil && reply.Duplicate[i] {
-			r = enqueued{err: ErrDuplicateTask}
+		if refused[i] != nil {
+			e.done <- enqueued{err: refused[i]}
+			continue
 		}
-		e.done <- r
+		e.done <- enqueued{err: err, announced: announced}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // The states that callers ask for with errors.Is.
@@ -12,6 +14,15 @@ var (
 	ErrTaskNotFound = errors.New("dispatch: task not found")
 	// ErrQueueNotFound is returned for a queue that does not exist.
 	ErrQueueNotFound = errors.New("dispatch: queue not found")
+	// ErrEntryNotFound is returned for a cron entry that does not exist.
+	ErrEntryNotFound = errors.New("dispatch: cron entry not found")
+	// ErrWorkerNotFound is cluster.ErrWorkerNotFound.
+	ErrWorkerNotFound = cluster.ErrWorkerNotFound
+	// ErrLeadershipLost is cluster.ErrLeadershipLost: the leader's work ends with it when somebody else leads by now.
+	ErrLeadershipLost = cluster.ErrLeadershipLost
+	// ErrUnschedulable is returned for a task that needs more than any live worker has. Nothing was stored. The error is
+	// an *UnschedulableError.
+	ErrUnschedulable = errors.New("dispatch: unschedulable")
 	// ErrDuplicateTask is returned when a named task is live, is retained, or ended less than its dedup window ago.
 	// Enqueue returns the ID with it.
 	ErrDuplicateTask = errors.New("dispatch: duplicate task")

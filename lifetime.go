@@ -10,14 +10,17 @@ import (
 var errNeverStarted = errors.New("dispatch: stopped before it was started")
 
 // lifetime is the life of a dispatcher: new, started, stopping, stopped. It owns the dispatcher's long-running
-// goroutines and two contexts, which end one after another.
+// goroutines and three contexts, which end one after another.
 type lifetime struct {
 	// loops ends when Stop begins: nothing new is looked for.
 	loops    context.Context
 	endLoops context.CancelFunc
-	// reports ends last, when everything that can be settled is: claims and settles in flight use it.
+	// reports ends when everything that can be settled is: claims and settles in flight use it.
 	reports    context.Context
 	endReports context.CancelFunc
+	// beats ends last: until then the process is alive.
+	beats    context.Context
+	endBeats context.CancelFunc
 
 	draining atomic.Bool // the stop has begun
 
@@ -40,6 +43,7 @@ const (
 func (l *lifetime) init() {
 	l.loops, l.endLoops = context.WithCancel(context.Background())
 	l.reports, l.endReports = context.WithCancel(context.Background())
+	l.beats, l.endBeats = context.WithCancel(context.Background())
 	l.finished = make(chan struct{})
 }
 
@@ -86,6 +90,7 @@ func (l *lifetime) stop(drain func() error) {
 func (l *lifetime) endAll() {
 	l.endLoops()
 	l.endReports()
+	l.endBeats()
 }
 
 // wait blocks until the dispatcher is stopped.

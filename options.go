@@ -6,18 +6,25 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // ClientOptions are the settings of a Client. The zero value is ready for use.
 type ClientOptions struct {
 	// Logger gets the client's warnings; nil means slog.Default(). Payloads, headers and URLs are never logged.
 	Logger *slog.Logger
+	// Registry tells what workers there are, for tasks with Requires; nil means the store.
+	Registry cluster.Store
 	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
 	StrictQueues bool
 }
 
 // Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
 type Options struct {
+	// Capacity is what the tasks of this process may use together; see Task.Requires. Nil states none: then every task
+	// fits. With a capacity, a name that it lacks counts as 0.
+	Capacity cluster.Resources
 	// CleanupInterval is how often retained tasks and names whose time is over are removed. 0 means 1 min.
 	CleanupInterval time.Duration
 	// Clock times everything that is local to the process; nil means the real one. Stored instants are the store's.
@@ -32,29 +39,48 @@ type Options struct {
 	// HTTPClient delivers the tasks with a URL; nil means one that is tuned for the purpose. Whatever it is set to,
 	// redirects are not followed.
 	HTTPClient *http.Client
+	// HeartbeatInterval is how often this process tells the registry that it lives, whatever it runs. 0 means 10 s.
+	HeartbeatInterval time.Duration
+	// Leader elects the process that leads: see LeaderElector. Nil means that this process always leads, as is right for
+	// one process alone: it has no term and publishes no Plan, and what several such leaders do is done twice, harmlessly.
+	Leader LeaderElector
 	// LeaseGrace is added to a task's Timeout to make its lease: the time to start the attempt and to report its end.
 	// 0 means 10 s; at least 100 ms.
 	LeaseGrace time.Duration
 	// Logger gets warnings and errors; nil means slog.Default(). Payloads, headers and URLs are never logged.
 	Logger *slog.Logger
+	// Metadata is what the registry says of this process besides the rest; at most 16 KiB.
+	Metadata map[string]string
 	// Observer is told how every attempt ended; nil means nobody is.
 	Observer Observer
 	// PerQueueClaimCap is the most tasks that one claim asks for. 0 means 100; at most 250.
 	PerQueueClaimCap int
-	// Queues are the queues that this process serves; empty means all.
+	// Queues are the queues that this process serves, at most 1000; empty means all.
 	Queues []string
 	// ReconcileInterval is how often the notes of waiting work are read for those that no message has told of. 0 means
 	// 5 s.
 	ReconcileInterval time.Duration
+	// Registry keeps the workers; nil means the store.
+	Registry cluster.Store
 	// RetentionFailed is how long dead tasks stay readable. 0 means 7 days; negative: they are gone at once.
 	RetentionFailed time.Duration
 	// RetentionSucceeded is how long succeeded tasks stay readable. 0 means that they are gone at once.
 	RetentionSucceeded time.Duration
+	// StaleJobThreshold is how long a process may be silent before the leader gives its tasks to others. A process that
+	// cannot reach the registry for as long stops claiming and ends what it runs, just before. 0 means 30 s; more than
+	// twice the HeartbeatInterval. Set it alike everywhere.
+	StaleJobThreshold time.Duration
 	// StrictQueues is as in ClientOptions, for the tasks that this process enqueues.
 	StrictQueues bool
-	// SweepInterval is how often leases that have ended are settled. 0 means 5 s.
+	// SweepInterval is how often the leader settles leases that have ended, and looks for dead workers. Other processes
+	// settle what is overdue three times as long. 0 means 5 s.
 	SweepInterval time.Duration
 }
+
+const (
+	maxServedQueues   = 1000
+	maxWorkerMetadata = 16 << 10 // bytes
+)
 
 // withDefaults fills the fields that are zero.
 func (o Options) withDefaults() Options {
@@ -71,10 +97,12 @@ func (o Options) withDefaults() Options {
 	o.DedupWindow = orDefault(o.DedupWindow, defaultDedupWindow)
 	o.DrainTimeout = orDefault(o.DrainTimeout, 25*time.Second)
 	o.GlobalConcurrency = orDefault(o.GlobalConcurrency, 64)
+	o.HeartbeatInterval = orDefault(o.HeartbeatInterval, 10*time.Second)
 	o.LeaseGrace = orDefault(o.LeaseGrace, 10*time.Second)
 	o.PerQueueClaimCap = orDefault(o.PerQueueClaimCap, 100)
 	o.ReconcileInterval = orDefault(o.ReconcileInterval, 5*time.Second)
 	o.RetentionFailed = orDefault(o.RetentionFailed, 7*24*time.Hour)
+	o.StaleJobThreshold = orDefault(o.StaleJobThreshold, 30*time.Second)
 	o.SweepInterval = orDefault(o.SweepInterval, 5*time.Second)
 	return o
 }
@@ -91,6 +119,9 @@ func orDefault[T comparable](v, def T) T {
 
 // validate refuses settings that cannot work. It expects the defaults to be filled in.
 func (o Options) validate() error {
+	if len(o.Queues) > maxServedQueues {
+		return fieldErrorf("Options.Queues", "has %d names; at most %d, or none for all", len(o.Queues), maxServedQueues)
+	}
 	for _, q := range o.Queues {
 		if !queueNamePattern.MatchString(q) {
 			return fieldErrorf("Options.Queues", "%q does not match %s", clip(q, 120), queueNamePattern)
@@ -103,8 +134,10 @@ func (o Options) validate() error {
 	}{
 		{"CleanupInterval", o.CleanupInterval, 100 * time.Millisecond, 24 * time.Hour},
 		{"DrainTimeout", o.DrainTimeout, time.Millisecond, 24 * time.Hour},
+		{"HeartbeatInterval", o.HeartbeatInterval, 10 * time.Millisecond, 24 * time.Hour},
 		{"LeaseGrace", o.LeaseGrace, 100 * time.Millisecond, time.Hour},
 		{"ReconcileInterval", o.ReconcileInterval, 10 * time.Millisecond, time.Hour},
+		{"StaleJobThreshold", o.StaleJobThreshold, 20 * time.Millisecond, 48 * time.Hour},
 		{"SweepInterval", o.SweepInterval, 10 * time.Millisecond, time.Hour},
 		{"RetentionSucceeded", o.RetentionSucceeded, 0, maxSchedule},
 		{"RetentionFailed", max(o.RetentionFailed, 0), 0, maxSchedule},
@@ -113,6 +146,20 @@ func (o Options) validate() error {
 		if c.value < c.low || c.value > c.top {
 			return fieldErrorf("Options."+c.field, "%v is not between %v and %v", c.value, c.low, c.top)
 		}
+	}
+	if o.StaleJobThreshold <= 2*o.HeartbeatInterval {
+		return fieldErrorf("Options.StaleJobThreshold", "%v is not more than twice the HeartbeatInterval of %v",
+			o.StaleJobThreshold, o.HeartbeatInterval)
+	}
+	size := 0
+	for k, v := range o.Metadata {
+		size += len(k) + len(v)
+	}
+	if size > maxWorkerMetadata {
+		return fieldErrorf("Options.Metadata", "has %d bytes; at most %d", size, maxWorkerMetadata)
+	}
+	if err := validateResources("Options.Capacity", o.Capacity); err != nil {
+		return err
 	}
 	if o.GlobalConcurrency < 1 || o.GlobalConcurrency > 1_000_000 {
 		return fieldErrorf("Options.GlobalConcurrency", "%d is not between 1 and 1000000", o.GlobalConcurrency)

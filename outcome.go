@@ -46,7 +46,7 @@ func handlerResult(err, cause error) result {
 	switch {
 	case word != nil && word.snooze:
 		return result{released: true, after: word.after, err: err}
-	case errors.Is(cause, ErrDraining) && (word == nil || !word.skip): // "final" is final, also in the last second
+	case isTakenAway(cause) && (word == nil || !word.skip): // "final" is final, also in the last second
 		return result{released: true, err: err}
 	}
 	r := result{kind: KindHandler, err: err, text: err.Error()}
@@ -59,6 +59,11 @@ func handlerResult(err, cause error) result {
 	return r
 }
 
+// isTakenAway says whether a context ended for a reason that is not the attempt's own.
+func isTakenAway(cause error) bool {
+	return errors.Is(cause, ErrDraining) || errors.Is(cause, ErrLeaseLost)
+}
+
 // conclude decides what becomes of a task after an attempt. It is the one place that does, for workers and for the
 // sweep of lost leases alike, and it is pure: record is the attempt, now when it ended, both by the store's clock.
 func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
@@ -69,7 +74,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	}
 	record.Status = r.status
 	if r.err == nil && r.kind == "" {
-		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named)
+		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named, task.Derived)
 		if s.After > 0 {
 			s.Progress = task.Progress.with(record)
 		}
@@ -79,7 +84,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	progress := task.Progress.with(record)
 	s.Progress = progress
 	if r.final || Exhausted(retry, progress.Attempts, progress.FirstAttempt, now) {
-		s.Outcome, s.After, s.Tombstone = Dead, keep.failed, keep.tombstone(task.Named)
+		s.Outcome, s.After, s.Tombstone = Dead, keep.failed, keep.tombstone(task.Named, task.Derived)
 		return s
 	}
 	s.Outcome, s.After = Retry, Backoff(retry, progress.Attempts)
@@ -113,9 +118,17 @@ type retention struct {
 	dedup             time.Duration // of names; 0 is none
 }
 
-func (k retention) tombstone(named bool) time.Duration {
-	if !named {
+// derivedTombstone is how long a derived name stays taken at least: longer than any two processes may differ about
+// whether what it was derived from is dealt with.
+const derivedTombstone = time.Hour
+
+// tombstone is how long the name of a task stays taken after its end.
+func (k retention) tombstone(named, derived bool) time.Duration {
+	switch {
+	case !named:
 		return 0
+	case derived:
+		return max(k.dedup, derivedTombstone)
 	}
 	return k.dedup
 }

@@ -25,6 +25,7 @@ func TestConclude(t *testing.T) {
 		result   result
 		before   int // attempts so far
 		named    bool
+		derived  bool
 		retained bool // succeeded tasks are kept
 
 		want     Outcome
@@ -37,6 +38,8 @@ func TestConclude(t *testing.T) {
 		{name: "success, named", named: true, want: Succeeded, tomb: time.Minute},
 		{name: "success, retained", retained: true, want: Succeeded, after: keepSucceeded, attempts: 1},
 		{name: "success, named and retained", named: true, retained: true, before: 1, want: Succeeded, after: keepSucceeded, tomb: time.Minute, attempts: 2},
+		{name: "success, derived", named: true, derived: true, want: Succeeded, tomb: time.Hour},
+		{name: "final failure, derived", result: result{kind: KindHandler, err: errTest, final: true}, named: true, derived: true, want: Dead, after: time.Hour, tomb: time.Hour, attempts: 1},
 		{name: "HTTP success", result: result{status: 204}, want: Succeeded},
 
 		{name: "failure", result: result{kind: KindHandler, err: errTest}, want: Retry, after: 10 * time.Second, attempts: 1},
@@ -59,7 +62,7 @@ func TestConclude(t *testing.T) {
 			if c.retained {
 				k.succeeded = keepSucceeded
 			}
-			task := &Leased{Task: Task{ID: "a"}, Named: c.named, Lease: lease, Progress: progressOf(c.before)}
+			task := &Leased{Task: Task{ID: "a"}, Named: c.named, Derived: c.derived, Lease: lease, Progress: progressOf(c.before)}
 			before := progressOf(c.before)
 			got := conclude(task, retry, k, c.result, AttemptRecord{Number: c.before + 1, StartedAt: began}, began.Add(time.Second))
 			if got.ID != "a" || got.Lease != lease {
@@ -143,11 +146,14 @@ func TestConcludeMeasuresTheRetryDuration(t *testing.T) {
 func TestConcludeWithoutDedupWindow(t *testing.T) {
 	for window, want := range map[time.Duration]time.Duration{-1: 0, 0: time.Hour, time.Second: time.Second} {
 		o := Options{DedupWindow: window}.withDefaults()
-		if got := o.retention().tombstone(true); got != want {
+		if got := o.retention().tombstone(true, false); got != want {
 			t.Errorf("a DedupWindow of %v leaves a tombstone of %v, want %v", window, got, want)
 		}
-		if got := o.retention().tombstone(false); got != 0 {
+		if got := o.retention().tombstone(false, false); got != 0 {
 			t.Errorf("an unnamed task leaves a tombstone of %v", got)
+		}
+		if got := o.retention().tombstone(true, true); got != max(want, time.Hour) {
+			t.Errorf("a DedupWindow of %v leaves a derived name taken for %v", window, got)
 		}
 	}
 }
@@ -203,7 +209,7 @@ func TestHandlerResult(t *testing.T) {
 		{"error while draining", errTest, ErrDraining, result{released: true}},
 		{"final error while draining", SkipRetry(errTest), ErrDraining, result{kind: KindHandler, text: "went wrong", final: true}},
 		{"RetryAfter while draining", RetryAfter(time.Minute, errTest), ErrDraining, result{released: true}},
-		{"error after the lease was lost", errTest, ErrLeaseLost, result{kind: KindHandler, text: "went wrong"}},
+		{"error after the lease was lost", errTest, ErrLeaseLost, result{released: true}},
 		{"SkipRetry", SkipRetry(errTest), nil, result{kind: KindHandler, text: "went wrong", final: true}},
 		{"SkipRetry, wrapped", wrapped(SkipRetry(errTest)), nil, result{kind: KindHandler, text: "outer: went wrong", final: true}},
 		{"RetryAfter", RetryAfter(time.Minute, errTest), nil, result{kind: KindHandler, text: "went wrong", fixed: true, after: time.Minute}},

@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
+)
 
 // DefaultQueue is the queue of a task that names none.
 const DefaultQueue = "default"
@@ -23,6 +27,9 @@ type Queue struct {
 	MaxConcurrent int
 	// Weight is the queue's share when several queues wait for the places of one process; 0 means 1, at most 1000.
 	Weight int
+	// Requires is what each task needs that does not itself say how much of that; see Task.Requires. A change is in force
+	// for tasks that are stored from then on.
+	Requires cluster.Resources
 	// Retry says how failed attempts are repeated.
 	Retry RetryConfig
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,7 @@ func TestEnsureQueueLeavesWhatExists(t *testing.T) {
 			t.Errorf("the queue is %+v", got)
 		}
 		got.CreatedAt, got.Version = time.Time{}, 0
-		if *got != want {
+		if !reflect.DeepEqual(*got, want) {
 			t.Errorf("the queue is %+v, want %+v", *got, want)
 		}
 		_, err = c.EnsureQueue(t.Context(), dispatch.Queue{Name: "~"})
@@ -72,7 +73,7 @@ func TestUpdateQueue(t *testing.T) {
 		}
 		requireError(t, c.UpdateQueue(t.Context(), "q", func(q *dispatch.Queue) error { q.Rate = 7; return errTest }), errTest)
 		requireField(t, c.UpdateQueue(t.Context(), "q", func(q *dispatch.Queue) error { q.Burst = -1; return nil }), "Queue.Burst")
-		if now, err := c.Queue(t.Context(), "q"); err != nil || *now != *after {
+		if now, err := c.Queue(t.Context(), "q"); err != nil || !reflect.DeepEqual(now, after) {
 			t.Errorf("the queue is %+v, %v, want it left at %+v", now, err, after)
 		}
 	})

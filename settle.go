@@ -34,6 +34,7 @@ func (s *settling) size() int {
 // settle hands an outcome over to be stored. Outcomes of a queue that come together are stored together.
 func (d *Dispatcher) settle(s *settling) {
 	d.unsettled.Add(1)
+	d.vacate(s.run)
 	queue := s.run.leased.Task.Queue
 	d.settles.add(queue, s)
 	d.freeIfStuck(queue, s)
@@ -111,7 +112,7 @@ func (r *running) until() time.Time {
 func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
 	var told <-chan struct{}
 	if reply.Moved {
-		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0)})
+		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: d.life.draining.Load()})
 	}
 	now := d.opts.Clock.Now()
 	for i, s := range batch {
@@ -144,6 +145,19 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 	d.tellQuiet(now)
 	d.mu.Unlock()
 	d.poke()
+}
+
+// pauseOr is a pause that a signal may end, and says whether it did.
+func (d *Dispatcher) pauseOr(ctx context.Context, wait time.Duration, signal <-chan struct{}) bool {
+	timer := d.opts.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.Chan():
+	case <-ctx.Done():
+	case <-signal:
+		return true
+	}
+	return false
 }
 
 // pause waits, or less when ctx ends.

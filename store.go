@@ -21,16 +21,28 @@ type Store interface {
 	Waker
 	QueueStore
 	Inspector
+	CronStore
+	Leadership
+	cluster.Store
 }
 
 // Enqueuer takes tasks in.
 type Enqueuer interface {
 	// Enqueue stores tasks of one queue, each on its own: one refused does not hold up the others. A queue that does
-	// not exist is created with default settings, or with strict refused whole with ErrQueueNotFound.
+	// not exist is created with default settings, or with o.Strict refused whole with ErrQueueNotFound. When the queue
+	// requires something else than o.Requires nothing is stored, and the answer says what it requires.
 	//
 	// The error is about the call: with ErrUncertain some or all of the tasks may have been stored, with any other
 	// none were.
-	Enqueue(ctx context.Context, queue string, tasks []Submission, strict bool) (EnqueueReply, error)
+	Enqueue(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (EnqueueReply, error)
+}
+
+// EnqueueOptions say how tasks are stored.
+type EnqueueOptions struct {
+	// Strict refuses tasks for a queue that does not exist.
+	Strict bool
+	// Requires is what the sender takes the queue's Requires for: with them it has filled in those of the tasks.
+	Requires cluster.Resources
 }
 
 // Submission is a task on its way into the store: valid, with an ID, a Method and a Timeout.
@@ -40,6 +52,9 @@ type Submission struct {
 	Named bool
 	// Nonce is the same when one call is repeated, and different for two calls that submit the same name.
 	Nonce uint64
+	// Derived says that the ID was made of something that may be seen twice, such as a tick of a cron entry. Whatever the
+	// dedup window, its name stays taken for at least an hour after the task has ended or was removed.
+	Derived bool
 }
 
 // EnqueueReply is what became of the submissions.
@@ -50,6 +65,9 @@ type EnqueueReply struct {
 	Moved bool
 	// Wait is how long until the queue's earliest task is due. It may be below zero: overdue by so much.
 	Wait time.Duration
+	// Refused says that nothing was stored, because the queue has these Requires.
+	Refused  bool
+	Requires cluster.Resources
 }
 
 // Claimer leases due tasks to workers.
@@ -73,6 +91,8 @@ type ClaimRequest struct {
 	Budget int
 	// Grace is added to a task's Timeout to make its lease.
 	Grace time.Duration
+	// Free is what the worker has left of its capacity; nil when it states none. Tasks that do not fit stay.
+	Free cluster.Resources
 	// Version is the version of the queue's settings that the worker knows, 0 for none.
 	Version int64
 }
@@ -100,6 +120,8 @@ type Block string
 const (
 	// BlockedByPause is a paused queue.
 	BlockedByPause Block = "paused"
+	// BlockedByCapacity is a queue whose first due tasks do not fit the worker.
+	BlockedByCapacity Block = "capacity"
 	// BlockedByConcurrency is a queue with MaxConcurrent leases.
 	BlockedByConcurrency Block = "concurrency"
 	// BlockedByRate is a queue whose Rate is used up for the moment.
@@ -116,9 +138,10 @@ type Lease struct {
 
 // Leased is a task under a lease.
 type Leased struct {
-	// Task is the task, with ID and Queue. Named is as in Submission.
-	Task  Task
-	Named bool
+	// Task is the task, with ID and Queue. Named and Derived are as in Submission.
+	Task    Task
+	Named   bool
+	Derived bool
 	// Lease is the right to this attempt.
 	Lease Lease
 	// Worker holds the lease.
@@ -204,9 +227,12 @@ type Sweeper interface {
 
 // Hint says that a queue has something to do in a while.
 type Hint struct {
-	// Queue has a due task, or a lease that ends, after Wait; 0 or less is now. For Rest, below zero is never.
+	// Queue has a due task, or a lease that ends, after Wait. Below zero it is overdue by so much, and for Rest it is
+	// never.
 	Queue string
 	Wait  time.Duration
+	// HandOver asks every process to step in at once, because those whose turn it is have no place for more.
+	HandOver bool
 	// Changed says that the settings of the queue were changed or it was resumed, so that what a process knows of its
 	// limits is void.
 	Changed bool

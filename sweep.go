@@ -8,55 +8,100 @@ import (
 )
 
 const (
-	sweepBatch   = 100
-	sweepLanes   = 16
-	cleanupBatch = 100
-	cleanupQueue = 100 // queues cleaned up in one pass
+	sweepBatch = 100
+	sweepLanes = 16
+	// followersWait is how many SweepIntervals a lease is overdue before a process that does not lead settles it.
+	followersWait = 3
 )
 
 var errLeaseExpired = errors.New("the lease ended before the worker reported")
 
-// sweepLoop settles leases that ended without a word of their worker.
+// sweep settles leases that ended without a word of their worker, in all queues that are noted to have something to do.
+func (t *term) sweep(ctx context.Context) {
+	for {
+		t.d.pause(ctx, soonerThan(t.d.opts.SweepInterval))
+		if ctx.Err() != nil {
+			return
+		}
+		hints, err := t.d.readNotes(ctx, t.d.opts.SweepInterval/2)
+		if err != nil {
+			continue // readNotes has told
+		}
+		names := t.d.queuesToSweep(0)
+		for _, h := range hints {
+			if h.Wait <= 0 && !t.d.knowsLeases(h.Queue) {
+				names[h.Queue] = true
+			}
+		}
+		t.d.sweepQueues(ctx, names)
+	}
+}
+
+// knowsLeases says whether a claim has told this process just now when the first lease of a queue ends.
+func (d *Dispatcher) knowsLeases(queue string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.queues[queue]
+	return q != nil && d.opts.Clock.Now().Sub(q.answeredAt) < 2*d.opts.SweepInterval
+}
+
+// sweepLoop settles leases that no leader has settled.
 func (d *Dispatcher) sweepLoop(ctx context.Context) {
 	for {
 		d.pause(ctx, soonerThan(d.opts.SweepInterval))
 		if ctx.Err() != nil {
 			return
 		}
-		d.sweepDue(ctx)
+		if !d.leading.Load() {
+			d.sweepQueues(ctx, d.queuesToSweep(followersWait*d.opts.SweepInterval))
+		}
 	}
 }
 
-// sweepDue sweeps the queues of which a lease should have ended by now. All processes may do so at once: each outcome
-// is fenced by the lease that was read, so only one of them counts.
-//
-// Several are swept at once, so that queues on a part of the store that does not answer hold up the others little.
-func (d *Dispatcher) sweepDue(ctx context.Context) {
-	var wait sync.WaitGroup
-	lanes := make(chan struct{}, sweepLanes)
-	for _, name := range d.queuesToSweep() {
-		lanes <- struct{}{}
-		wait.Go(func() {
-			for more := true; more && ctx.Err() == nil; {
-				more = d.sweepQueue(ctx, name)
-			}
-			<-lanes
-		})
-	}
-	wait.Wait()
-}
-
-func (d *Dispatcher) queuesToSweep() []string {
-	now := d.opts.Clock.Now()
+// queuesToSweep are the queues of which a lease has been over for so long, as far as this process knows.
+func (d *Dispatcher) queuesToSweep(overdue time.Duration) map[string]bool {
+	before := d.opts.Clock.Now().Add(-overdue)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var names []string
+	names := make(map[string]bool)
 	for name, q := range d.queues {
-		if !q.leaseEnd.IsZero() && !q.leaseEnd.After(now) {
-			names = append(names, name)
+		if !q.leaseEnd.IsZero() && !q.leaseEnd.After(before) {
+			names[name] = true
 		}
 	}
 	return names
+}
+
+// sweepQueues sweeps queues. All processes may do so at once: each outcome is fenced by the lease that was read, so only
+// one of them counts.
+func (d *Dispatcher) sweepQueues(ctx context.Context, names map[string]bool) {
+	list := make([]string, 0, len(names))
+	for name := range names {
+		list = append(list, name)
+	}
+	each(ctx, list, func(name string) {
+		for more := true; more && ctx.Err() == nil; {
+			more = d.sweepQueue(ctx, name)
+		}
+	})
+}
+
+// each calls f for all items, for several at once, so that queues on a part of the store that does not answer hold up
+// the others little; and for no more of them once ctx has ended.
+func each[T any](ctx context.Context, items []T, f func(T)) {
+	var wait sync.WaitGroup
+	lanes := make(chan struct{}, sweepLanes)
+	for _, item := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		lanes <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-lanes }()
+			f(item)
+		})
+	}
+	wait.Wait()
 }
 
 // sweepQueue settles one batch of a queue's ended leases and says whether there are more.
@@ -73,33 +118,39 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 	if err != nil {
 		return false
 	}
-	batch := make([]*settling, 0, len(leases))
-	for i := range leases {
-		batch = append(batch, d.loseLease(&leases[i], settings))
-	}
 	settled := false
-	if len(batch) > 0 {
-		d.log.Warn("dispatch: leases ended without a report", "queue", name, "tasks", len(batch))
-		settled = d.sendSettles(name, batch)
+	if len(leases) > 0 {
+		d.log.Warn("dispatch: leases ended without a report", "queue", name, "tasks", len(leases))
+		settled = d.loseLeases(name, leases, settings, errLeaseExpired)
 	}
 	d.mu.Lock()
-	q := d.queue(name)
-	switch {
-	case next >= 0: // 0: more have ended, or they could not be settled
-		q.leaseEnd = d.opts.Clock.Now().Add(next)
-	case settled || len(batch) == 0:
-		q.leaseEnd = time.Time{}
+	if q := d.queues[name]; q != nil {
+		switch {
+		case next >= 0: // 0: more have ended, or they could not be settled
+			q.leaseEnd = d.opts.Clock.Now().Add(next)
+		case settled || len(leases) == 0:
+			q.leaseEnd = time.Time{}
+		}
 	}
 	d.mu.Unlock()
 	return next == 0 && settled
 }
 
+// loseLeases settles attempts whose leases were lost and says whether the store has taken that.
+func (d *Dispatcher) loseLeases(queue string, leases []Leased, settings *Queue, why error) bool {
+	batch := make([]*settling, 0, len(leases))
+	for i := range leases {
+		batch = append(batch, d.loseLease(&leases[i], settings, why))
+	}
+	return d.sendSettles(queue, batch)
+}
+
 // loseLease concludes an attempt whose lease was lost. A record that cannot be read is put off for another version of
 // the program, like a kind that is not known.
-func (d *Dispatcher) loseLease(l *Leased, settings *Queue) *settling {
+func (d *Dispatcher) loseLease(l *Leased, settings *Queue, why error) *settling {
 	now := d.opts.Clock.Now()
 	r := &running{d: d, leased: l, settings: settings, claimedAt: now}
-	res := result{kind: KindLeaseLost, err: errLeaseExpired, text: errLeaseExpired.Error()}
+	res := result{kind: KindLeaseLost, err: why, text: why.Error()}
 	if l.Err != nil {
 		res = result{released: true, after: unknownKindDelay, err: l.Err}
 	}
@@ -113,41 +164,14 @@ func (d *Dispatcher) loseLease(l *Leased, settings *Queue) *settling {
 
 // settingsOf is what is known of a queue's settings; they are read when need says so and none are known.
 func (d *Dispatcher) settingsOf(ctx context.Context, name string, need bool) (*Queue, error) {
+	var settings *Queue
 	d.mu.Lock()
-	settings := d.queue(name).settings
+	if q := d.queues[name]; q != nil {
+		settings = q.settings
+	}
 	d.mu.Unlock()
 	if settings != nil || !need {
 		return settings, nil
 	}
 	return d.store.Queue(ctx, name)
-}
-
-// cleanupLoop removes retained tasks and names whose time is over, in slices.
-func (d *Dispatcher) cleanupLoop(ctx context.Context) {
-	for {
-		d.pause(ctx, soonerThan(d.opts.CleanupInterval))
-		if ctx.Err() != nil {
-			return
-		}
-		names, err := d.store.Expiring(ctx, cleanupQueue)
-		if err != nil {
-			d.log.failing("cleanup", err)
-			continue
-		}
-		d.log.recovered("cleanup")
-		for _, name := range names {
-			d.cleanQueue(ctx, name)
-		}
-	}
-}
-
-// cleanQueue removes all of a queue whose time is over. A queue that fails is left for the next pass.
-func (d *Dispatcher) cleanQueue(ctx context.Context, name string) {
-	for more := true; more && ctx.Err() == nil; {
-		var err error
-		if more, err = d.store.Cleanup(ctx, name, cleanupBatch); err != nil {
-			d.log.failing("cleanup", err, "queue", name)
-			return
-		}
-	}
 }

@@ -158,7 +158,7 @@ func TestSweepInTime(t *testing.T) {
 		b.ok(d.Start(t.Context()))
 		time.Sleep(time.Minute)
 		id, err := b.redis.Enqueue(t.Context(), "q", []dispatch.Submission{{Task: dispatch.Task{
-			ID: "a", Queue: "q", Kind: "k", Timeout: 20 * time.Second}}}, false)
+			ID: "a", Queue: "q", Kind: "k", Timeout: 20 * time.Second}}}, dispatch.EnqueueOptions{})
 		b.ok(err)
 		_ = id
 		_, err = b.redis.Claim(t.Context(), dispatch.ClaimRequest{Queue: "q", Worker: ghost, Seq: 1, Budget: 1, Grace: 10 * time.Second})

@@ -53,6 +53,10 @@ type Task struct {
 	Timeout time.Duration
 	// Retry overrides the queue's RetryConfig, field by field; nil changes nothing.
 	Retry *RetryConfig
+	// Requires is what an attempt needs of the process that runs it, such as cpu or memory: it runs where that fits into
+	// Options.Capacity beside what runs there already. It is completed from Queue.Requires when the task is stored.
+	// Enqueue refuses with ErrUnschedulable what fits into no live worker, if all that serve the queue state a capacity.
+	Requires cluster.Resources
 	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.
 	Metadata map[string]string
 }

@@ -88,5 +88,5 @@ func validateTaskName(queue string, id TaskID) error {
 }
 
 func isNotFound(err error) bool {
-	return errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrTaskNotFound)
+	return errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrTaskNotFound) || errors.Is(err, ErrEntryNotFound)
 }

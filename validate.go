@@ -68,6 +68,9 @@ func (t Task) normalize(now time.Time) (Task, error) {
 			return t, err
 		}
 	}
+	if err := validateResources("Task.Requires", t.Requires); err != nil {
+		return t, err
+	}
 	if err := t.normalizeTarget(); err != nil {
 		return t, err
 	}
@@ -146,6 +149,9 @@ func (t *Task) normalizeTimes(now time.Time) error {
 // size is what the task counts against the limit: all that its sender can make long.
 func (t *Task) size() int {
 	n := len(t.ID) + len(t.Queue) + len(t.Kind) + len(t.URL) + len(t.Payload) + headerSize(t.Header)
+	for name := range t.Requires {
+		n += len(name) + 8
+	}
 	for k, v := range t.Metadata {
 		n += len(k) + len(v)
 	}
@@ -247,6 +253,9 @@ func (q Queue) validate() error {
 		return fieldErrorf("Queue.MaxConcurrent", "%d is not between -1 and %d", q.MaxConcurrent, maxConcurrent)
 	case q.Weight < 0 || q.Weight > maxWeight:
 		return fieldErrorf("Queue.Weight", "%d is not between 0 and %d", q.Weight, maxWeight)
+	}
+	if err := validateResources("Queue.Requires", q.Requires); err != nil {
+		return err
 	}
 	return q.Retry.validate("Queue.Retry")
 }

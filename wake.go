@@ -2,17 +2,17 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dispatchkit/dispatch/scheduler"
 )
 
 const (
-	// lookPace is how often one queue is looked at that nothing was heard of. It finds tasks whose announcement was
-	// lost, with a producer that died between storing and announcing them.
-	lookPace = 2 * time.Second
 	// restAfter is how long a queue must have been empty before its note is put right.
 	restAfter = 2 * time.Second
+	// noteSlack is by how much the instant of a note may be off by this process's clock.
+	noteSlack = 10 * time.Millisecond
 )
 
 // hear takes in hints: from messages, from notes, from this process's own producers.
@@ -24,7 +24,7 @@ func (d *Dispatcher) hear(hints []Hint) {
 		return
 	}
 	for _, h := range hints {
-		if !d.serves(h.Queue) {
+		if d.hearOfFleet(h.Queue) || !d.serves(h.Queue) {
 			continue
 		}
 		if h.Changed {
@@ -33,10 +33,58 @@ func (d *Dispatcher) hear(hints []Hint) {
 			}
 			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
 		}
-		d.sched.Due(h.Queue, now.Add(max(h.Wait, 0)), now)
+		if d.isOldNews(h, now) {
+			continue
+		}
+		if at, ever := d.turn(h, now); ever || h.Changed {
+			d.sched.Due(h.Queue, later(at, now), now)
+			if h.Wait <= 0 && ever && !h.HandOver {
+				d.handOver(d.queue(h.Queue), now)
+			}
+		}
 	}
 	d.mu.Unlock()
 	d.poke()
+}
+
+// isOldNews says whether a hint was noted before this process last found the queue empty. Before it forgets the queue it
+// puts the note right and looks once more, so nothing is missed. d.mu is held.
+func (d *Dispatcher) isOldNews(h Hint, now time.Time) bool {
+	q := d.queues[h.Queue]
+	return q != nil && h.Wait < 0 && !h.Changed && !h.HandOver && !now.Add(h.Wait-noteSlack).After(q.emptyAt)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// hearOfFleet passes on what is about no queue, and says whether it was.
+func (d *Dispatcher) hearOfFleet(name string) bool {
+	var heard []chan struct{}
+	switch name {
+	case HintPlan:
+		heard = []chan struct{}{d.planHeard}
+	case HintWorkers:
+		heard = []chan struct{}{d.workersHeard}
+		if d.opts.Leader == nil {
+			heard = append(heard, d.planHeard)
+		}
+	case HintCron:
+		heard = []chan struct{}{d.cronHeard}
+	case HintLeader: // the store tells its elector
+	default:
+		return false
+	}
+	for _, c := range heard {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+	return true
 }
 
 // listenLoop hears the messages of other processes.
@@ -45,8 +93,9 @@ func (d *Dispatcher) listenLoop(ctx context.Context) {
 	d.life.goLoop(func(ctx context.Context) {
 		for {
 			select {
-			case <-joined:
-				d.reconcile(ctx) // messages may have been missed
+			case <-joined: // messages may have been missed
+				d.hear([]Hint{{Queue: HintPlan}, {Queue: HintWorkers}, {Queue: HintCron}})
+				d.readNotes(ctx, 0)
 			case <-ctx.Done():
 				return
 			}
@@ -67,37 +116,64 @@ func (d *Dispatcher) listenLoop(ctx context.Context) {
 	}
 }
 
-// reconcileLoop reads the notes every ReconcileInterval, and looks at one queue after another at a slow pace.
+// reconcileLoop reads the notes every ReconcileInterval.
 func (d *Dispatcher) reconcileLoop(ctx context.Context) {
-	var looks looker
-	reconcileAt := d.opts.Clock.Now()
-	lookAt := reconcileAt
 	for ctx.Err() == nil {
-		if !d.opts.Clock.Now().Before(reconcileAt) {
-			d.reconcile(ctx)
-			reconcileAt = d.opts.Clock.Now().Add(soonerThan(d.opts.ReconcileInterval))
-		}
-		if !d.opts.Clock.Now().Before(lookAt) {
-			d.lookAtOne(ctx, &looks)
-			lookAt = d.opts.Clock.Now().Add(lookPace)
-		}
-		now := d.opts.Clock.Now()
-		d.pause(ctx, max(min(reconcileAt.Sub(now), lookAt.Sub(now)), 0))
+		d.readNotes(ctx, d.opts.ReconcileInterval/2)
+		d.pause(ctx, soonerThan(d.opts.ReconcileInterval))
 	}
 }
 
-// reconcile puts the notes of quiet queues right and takes in the notes of busy ones.
-func (d *Dispatcher) reconcile(ctx context.Context) {
+// readNotes puts the notes of quiet queues right, and returns those of queues that have something to do soon, after it
+// has taken them in. If that was done less than fresh ago, it returns what was read then.
+func (d *Dispatcher) readNotes(ctx context.Context, fresh time.Duration) ([]Hint, error) {
+	select {
+	case d.reading <- struct{}{}: // two who come at once read once
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-d.reading }()
+	if notes, age := d.lastNotes(); age < fresh {
+		return notes, nil
+	}
 	d.restQueues(ctx, restAfter)
-	hints, err := d.store.Hints(ctx, 2*d.opts.ReconcileInterval)
+	notes, err := d.store.Hints(ctx, 2*d.opts.ReconcileInterval)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.failing("hints", err)
+			d.hear(d.knownQueues()) // any of them may have something, and nobody can say
 		}
-		return
+		return nil, err
 	}
 	d.log.recovered("hints")
-	d.hear(hints)
+	d.mu.Lock()
+	d.notes, d.notesAt = notes, d.opts.Clock.Now()
+	d.mu.Unlock()
+	d.hear(notes)
+	return notes, nil
+}
+
+// lastNotes are the notes as they were read last, with what is left of their waits, and how long ago that was.
+func (d *Dispatcher) lastNotes() (notes []Hint, age time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	age = d.opts.Clock.Now().Sub(d.notesAt)
+	notes = slices.Clone(d.notes)
+	for i := range notes {
+		notes[i].Wait -= age
+	}
+	return notes, age
+}
+
+// knownQueues are the queues that this process remembers, as if each had something to do.
+func (d *Dispatcher) knownQueues() []Hint {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var hints []Hint
+	for name := range d.queues {
+		hints = append(hints, Hint{Queue: name})
+	}
+	return hints
 }
 
 // restQueues corrects the notes of queues that have been empty for a while: to when their next task is due or lease
@@ -112,8 +188,8 @@ func (d *Dispatcher) restQueues(ctx context.Context, after time.Duration) {
 		}
 		q.emptyAt = time.Time{}
 		hints = append(hints, Hint{Queue: name, Wait: q.restUntil(now)})
-		if q.idle() {
-			delete(d.queues, name)
+		if q.idle() && !now.Before(q.actingUntil) {
+			delete(d.queues, name) // before the look: whoever hears of the queue from now on begins anew
 			d.sched.Forget(name)
 		}
 	}
@@ -122,8 +198,16 @@ func (d *Dispatcher) restQueues(ctx context.Context, after time.Duration) {
 		return
 	}
 	busy, err := d.store.Rest(ctx, hints)
-	if err != nil && ctx.Err() == nil {
-		d.log.failing("rest", err) // the notes stay as they are, too early, and the next claim tries again
+	if err != nil {
+		// The notes stay as they are, too early, and the next pass tries again.
+		d.mu.Lock()
+		for _, h := range hints {
+			d.queue(h.Queue).emptyAt = now
+		}
+		d.mu.Unlock()
+		if ctx.Err() == nil {
+			d.log.failing("rest", err)
+		}
 	}
 	d.hear(busy)
 }
@@ -142,30 +226,4 @@ func (q *servedQueue) restUntil(now time.Time) time.Duration {
 // idle says whether nothing worth remembering is known of the queue.
 func (q *servedQueue) idle() bool {
 	return q.nextDue.IsZero() && q.leaseEnd.IsZero() && q.unanswered == nil
-}
-
-// looker goes through the names of all queues, page by page, again and again.
-type looker struct {
-	names  []string
-	cursor uint64
-}
-
-// lookAtOne looks at the next queue, whatever is noted of it.
-func (d *Dispatcher) lookAtOne(ctx context.Context, l *looker) {
-	if len(l.names) == 0 {
-		names, next, err := d.store.Queues(ctx, l.cursor)
-		if err != nil {
-			return
-		}
-		l.names, l.cursor = names, next
-		return
-	}
-	name := l.names[0]
-	l.names = l.names[1:]
-	if !d.serves(name) {
-		return
-	}
-	if hints, err := d.store.Look(ctx, []string{name}); err == nil {
-		d.hear(hints)
-	}
 }

@@ -94,6 +94,8 @@ type watched struct {
 	calls map[string]int
 	// hook, if set, stands in for each call: do makes it. After an error the answer is dropped.
 	hook func(ctx context.Context, call string, do func() error) error
+	// hung is a worker whose claims hang.
+	hung cluster.WorkerID
 }
 
 // queueKey finds the queue in the context of a settle.
@@ -161,12 +163,21 @@ func answer[T any](w *watched, ctx context.Context, name string, do func() (T, e
 	return v, nil
 }
 
-func (w *watched) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, strict bool) (dispatch.EnqueueReply, error) {
-	return answer(w, ctx, "Enqueue", func() (dispatch.EnqueueReply, error) { return w.Store.Enqueue(ctx, queue, tasks, strict) })
+func (w *watched) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, o dispatch.EnqueueOptions) (dispatch.EnqueueReply, error) {
+	return answer(w, ctx, "Enqueue", func() (dispatch.EnqueueReply, error) { return w.Store.Enqueue(ctx, queue, tasks, o) })
 }
 
 func (w *watched) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.ClaimReply, error) {
-	return answer(w, ctx, "Claim", func() (*dispatch.ClaimReply, error) { return w.Store.Claim(ctx, r) })
+	return answer(w, ctx, "Claim", func() (*dispatch.ClaimReply, error) {
+		w.mu.Lock()
+		hung := w.hung == r.Worker
+		w.mu.Unlock()
+		if hung {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return w.Store.Claim(ctx, r)
+	})
 }
 
 func (w *watched) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.SettleReply, error) {
@@ -254,4 +265,48 @@ func (w *watched) since(before map[string]int) map[string]int {
 		}
 	}
 	return now
+}
+
+func (w *watched) RegisterWorker(ctx context.Context, worker *cluster.Worker) error {
+	return w.call(ctx, "RegisterWorker", func() error { return w.Store.RegisterWorker(ctx, worker) })
+}
+
+func (w *watched) DeregisterWorker(ctx context.Context, id cluster.WorkerID) error {
+	return w.call(ctx, "DeregisterWorker", func() error { return w.Store.DeregisterWorker(ctx, id) })
+}
+
+func (w *watched) HeartbeatWorker(ctx context.Context, id cluster.WorkerID) error {
+	return w.call(ctx, "HeartbeatWorker", func() error { return w.Store.HeartbeatWorker(ctx, id) })
+}
+
+func (w *watched) ListWorkers(ctx context.Context) ([]*cluster.Worker, error) {
+	return answer(w, ctx, "ListWorkers", func() ([]*cluster.Worker, error) { return w.Store.ListWorkers(ctx) })
+}
+
+func (w *watched) ReapDeadWorkers(ctx context.Context, threshold time.Duration) ([]*cluster.Worker, error) {
+	return answer(w, ctx, "ReapDeadWorkers", func() ([]*cluster.Worker, error) { return w.Store.ReapDeadWorkers(ctx, threshold) })
+}
+
+func (w *watched) Plan(ctx context.Context) (*cluster.Plan, error) {
+	return answer(w, ctx, "Plan", func() (*cluster.Plan, error) { return w.Store.Plan(ctx) })
+}
+
+func (w *watched) PublishPlan(ctx context.Context, p *cluster.Plan) error {
+	return w.call(ctx, "PublishPlan", func() error { return w.Store.PublishPlan(ctx, p) })
+}
+
+func (w *watched) BeginTerm(ctx context.Context, id cluster.WorkerID) (int64, error) {
+	return answer(w, ctx, "BeginTerm", func() (int64, error) { return w.Store.BeginTerm(ctx, id) })
+}
+
+func (w *watched) DueEntries(ctx context.Context, limit int) (due []*dispatch.EntryInfo, now time.Time, wait time.Duration, err error) {
+	err = w.call(ctx, "DueEntries", func() error {
+		due, now, wait, err = w.Store.DueEntries(ctx, limit)
+		return err
+	})
+	return due, now, wait, err
+}
+
+func (w *watched) AdvanceEntry(ctx context.Context, a dispatch.EntryAdvance) (bool, error) {
+	return answer(w, ctx, "AdvanceEntry", func() (bool, error) { return w.Store.AdvanceEntry(ctx, a) })
 }

@@ -21,7 +21,7 @@ func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.C
 	k := s.queueKeys(r.Queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
 	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
-		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version)
+		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free))
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,7 @@ func readLease(queue, id, lease, record, progress string) dispatch.Leased {
 	out.Lease.Token, out.Worker, out.Err = parseLease(lease)
 	if out.Err == nil {
 		out.Err = decodeRecord(record, &out.Task, &out.Named)
+		out.Derived = recordDerived(record)
 	}
 	if out.Err == nil {
 		out.Progress, out.Err = decodeProgress(progress)

@@ -166,7 +166,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openMini(t)
 	for _, n := range []int{0, maxScriptItems + 1} {
-		if _, err := s.Enqueue(t.Context(), mail, make([]dispatch.Submission, n), false); err == nil {
+		if _, err := s.Enqueue(t.Context(), mail, make([]dispatch.Submission, n), dispatch.EnqueueOptions{}); err == nil {
 			t.Errorf("enqueue of %d is taken", n)
 		}
 		if _, err := s.Claim(t.Context(), claimRequest(alice, 1, n)); err == nil {

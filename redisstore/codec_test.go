@@ -82,7 +82,7 @@ func TestGoldenRecord(t *testing.T) {
 func TestRecordOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	record := unhex(t, `
-		01 00000001 019ca9450a7b ff 000003e8
+		01 00000001 019ca9450a7b fb 000003e8
 		8d
 		63 c0   64 c3   65 a3 616263   66 93 01 92 02 03 80   67 81 a1 61 91 c0
 		cd 0100 cb 400921fb54442d18
@@ -162,12 +162,12 @@ func TestGoldenSettings(t *testing.T) {
 	}
 	got, err := decodeSettings(unhex(t, goldenSettings))
 	ok(t, err)
-	if *got != want {
+	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("decoded\n got %+v\nwant %+v", *got, want)
 	}
 	got, err = decodeSettings(unhex(t, `01 82 63 80 04 05`))
 	ok(t, err)
-	if *got != (dispatch.Queue{Weight: 5}) {
+	if !reflect.DeepEqual(*got, dispatch.Queue{Weight: 5}) {
 		t.Errorf("decoded %+v", *got)
 	}
 }

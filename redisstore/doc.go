@@ -22,21 +22,30 @@
 //	PREFIX:{~}:queues          set     names of all queues
 //	PREFIX:{~}:active          zset    queue → when it has something to do, a hint
 //	PREFIX:{~}:expiring        zset    queue → when it has something to clean up, a hint
+//	PREFIX:{~}:cron            hash    cron entries: name → entry
+//	PREFIX:{~}:cron:next       zset    name of entry → when the leader has to look at it, ms; 0 is now
+//	PREFIX:{~}:cron:last       string  the highest revision of an entry ever
+//	PREFIX:{~}:workers         zset    worker ID → when it was last seen, ms
+//	PREFIX:{~}:worker:W        hash    row of worker W, lives a day after its last beat
+//	PREFIX:{~}:leader          string  ID of the worker that leads, lives as long as the leadership
+//	PREFIX:{~}:term            string  the highest term of a leader
+//	PREFIX:{~}:plan            string  term, revision and plan of the leader
 //	PREFIX:{~}:schema          string  version of this layout
 //	PREFIX:wake                channel messages of new hints
 //
 // # Scripts
 //
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
-// nothing can fail, because Redis does not roll back. Enqueue and the creation of a queue begin with a write that a full
-// server refuses; all others begin with a removal, which a full server never refuses, so that it can be drained. A
-// script that runs twice for one call does no harm: enqueue, claim and settle are numbered and answer the same, extend
-// goes by the lease.
+// nothing can fail, because Redis does not roll back. Enqueue, the creation of a queue and the storing of a cron entry
+// begin with a write that a full server refuses; all others begin with a removal, which a full server never refuses, so
+// that it can be drained. A script that runs twice for one call does no harm: enqueue, claim and settle are numbered and
+// answer the same, extend goes by the lease, and what is done to a cron entry by its revision.
 //
 // # What this does not promise
 //
 // Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them. What
 // was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because they
-// follow the clock. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of one
+// follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep apart what
+// they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of one
 // master. Versions of Redis before 7.0 are not tested.
 package redisstore

@@ -12,14 +12,14 @@ import (
 const maxScriptItems = 250
 
 // Enqueue implements dispatch.Enqueuer.
-func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, strict bool) (dispatch.EnqueueReply, error) {
+func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, o dispatch.EnqueueOptions) (dispatch.EnqueueReply, error) {
 	if len(tasks) == 0 || len(tasks) > maxScriptItems {
 		return dispatch.EnqueueReply{}, fmt.Errorf("redisstore: enqueue of %d tasks, not 1 to %d", len(tasks), maxScriptItems)
 	}
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
-	args := make([]any, 3, 3+3*len(tasks))
-	args[0], args[1], args[2] = s.now(), "", number
+	args := make([]any, 4, 4+3*len(tasks))
+	args[0], args[1], args[2], args[3] = s.now(), "", number, formatResources(o.Requires)
 	for i := range tasks {
 		record, err := encodeRecord(&tasks[i])
 		if err != nil {
@@ -35,9 +35,11 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	r := replyOf(s.scripts.enqueue, v)
 	switch code := r.int(); {
+	case code == -2:
+		return dispatch.EnqueueReply{Refused: true, Requires: parseResources(r.string())}, r.err
 	case code != 0 || r.err != nil:
 		return enqueueReply(r, len(tasks))
-	case strict:
+	case o.Strict:
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	}
 
@@ -56,7 +58,9 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 	}
 	r = replyOf(s.scripts.enqueue, v)
-	r.int()
+	if r.int() == -2 {
+		return dispatch.EnqueueReply{Refused: true, Requires: parseResources(r.string())}, r.err
+	}
 	return enqueueReply(r, len(tasks))
 }
 

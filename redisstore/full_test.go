@@ -43,11 +43,11 @@ func TestFullServer(t *testing.T) {
 
 	before, err := s.Counts(ctx, mail)
 	ok(t, err)
-	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{big("new"), task("small")}, false)
+	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{big("new"), task("small")}, dispatch.EnqueueOptions{})
 	if !errors.Is(err, dispatch.ErrStoreFull) || errors.Is(err, dispatch.ErrUncertain) {
 		t.Errorf("enqueue: got %v", err)
 	}
-	_, err = s.Enqueue(ctx, "other", []dispatch.Submission{task("small")}, false)
+	_, err = s.Enqueue(ctx, "other", []dispatch.Submission{task("small")}, dispatch.EnqueueOptions{})
 	if !errors.Is(err, dispatch.ErrStoreFull) {
 		t.Errorf("enqueue to a new queue: got %v", err)
 	}
@@ -152,7 +152,7 @@ func TestServerFillsUp(t *testing.T) {
 			sub.Payload = make([]byte, 4<<10)
 			batch = append(batch, sub)
 		}
-		_, err := s.Enqueue(t.Context(), mail, batch, false)
+		_, err := s.Enqueue(t.Context(), mail, batch, dispatch.EnqueueOptions{})
 		if errors.Is(err, dispatch.ErrStoreFull) {
 			break
 		}

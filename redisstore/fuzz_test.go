@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // bombs are msgpack of a few bytes that makes a trusting decoder allocate gigabytes, or run out of stack.
@@ -48,6 +49,11 @@ var decoders = map[string]func(body string) error{
 	},
 	"progress": func(body string) error {
 		_, err := decodeProgress("\x01\x00\x00\x00\x01" + body)
+		return err
+	},
+	"worker": func(body string) error { return decodeWorker("\x01"+body, new(cluster.Worker)) },
+	"plan": func(body string) error {
+		_, err := decodePlan("\x011 1 " + body)
 		return err
 	},
 	"settings": func(body string) error {

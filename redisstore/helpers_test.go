@@ -37,7 +37,7 @@ func namedTask(id string) dispatch.Submission {
 
 func enqueue(t testing.TB, s *testStore, tasks ...dispatch.Submission) dispatch.EnqueueReply {
 	t.Helper()
-	r, err := s.Enqueue(t.Context(), mail, tasks, false)
+	r, err := s.Enqueue(t.Context(), mail, tasks, dispatch.EnqueueOptions{})
 	ok(t, err)
 	return r
 }
@@ -97,6 +97,8 @@ func workOnEverything(t testing.TB, s *testStore) {
 	t.Helper()
 	ctx := t.Context()
 	for i := range 2 {
+		workOnCron(t, s)
+		workOnFleet(t, s)
 		_, err := s.CreateQueue(ctx, dispatch.Queue{Name: mail, Rate: 1000, Burst: 100, MaxConcurrent: 50})
 		ok(t, err)
 		q, err := s.Queue(ctx, mail)

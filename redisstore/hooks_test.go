@@ -25,8 +25,10 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // allScripts are the scripts in the order of their names.
 func allScripts() []*script {
 	s := loadScripts("")
-	return []*script{s.announce, s.claim, s.cleanup, s.counts, s.delete, s.enqueue, s.extend, s.hints, s.inspect, s.leases,
-		s.look, s.purge, s.purgeSlice, s.queueCreate, s.queuePause, s.queueReplace, s.rest, s.settle}
+	return []*script{s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut,
+		s.announce, s.claim, s.cleanup, s.counts, s.delete, s.enqueue, s.extend, s.hints, s.inspect, s.leases,
+		s.look, s.purge, s.purgeSlice, s.queueCreate, s.queuePause, s.queueReplace, s.rest, s.settle,
+		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep}
 }
 
 // scriptNames finds the name of a script by its hash or its text.
@@ -82,7 +84,8 @@ func twice() hook {
 			if err := next(ctx, again); err != nil {
 				return err
 			}
-			if script == "claim" && fields(again) > fields(cmd.(*redis.Cmd)) {
+			// A term that was begun twice is the last one: who repeats a call goes by the last answer.
+			if script == "term_begin" || script == "claim" && fields(again) > fields(cmd.(*redis.Cmd)) {
 				cmd.(*redis.Cmd).SetVal(again.Val())
 			}
 		}

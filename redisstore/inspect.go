@@ -145,10 +145,11 @@ func (s *Store) DeleteTask(ctx context.Context, queue string, id dispatch.TaskID
 	switch {
 	case err != nil:
 		return err
-	case v == int64(0):
+	case v == int64(-1):
 		return dispatch.ErrTaskNotFound
-	case v == int64(2):
-		s.noteExpiry(ctx, queue, tombstone)
+	}
+	if kept, _ := v.(int64); kept > 0 {
+		s.noteExpiry(ctx, queue, wait(kept))
 	}
 	return nil
 }

@@ -40,8 +40,19 @@ func (s *Store) settleMemo(queue string, w cluster.WorkerID) string {
 }
 
 // The keys of the fleet.
-func (s *Store) queuesKey() string   { return s.prefix + ":{~}:queues" }   // set of queue names
-func (s *Store) activeKey() string   { return s.prefix + ":{~}:active" }   // zset: when a queue has something to do
-func (s *Store) expiringKey() string { return s.prefix + ":{~}:expiring" } // zset: when a queue has something to clean up
-func (s *Store) schemaKey() string   { return s.prefix + ":{~}:schema" }   // string: version of this layout
+func (s *Store) queuesKey() string   { return s.prefix + ":{~}:queues" }    // set of queue names
+func (s *Store) activeKey() string   { return s.prefix + ":{~}:active" }    // zset: when a queue has something to do
+func (s *Store) expiringKey() string { return s.prefix + ":{~}:expiring" }  // zset: when a queue has something to clean up
+func (s *Store) cronKey() string     { return s.prefix + ":{~}:cron" }      // hash: cron entries
+func (s *Store) cronNextKey() string { return s.prefix + ":{~}:cron:next" } // zset: when the leader has to look at an entry
+func (s *Store) cronLastKey() string { return s.prefix + ":{~}:cron:last" } // string: the highest revision of an entry ever
+func (s *Store) schemaKey() string   { return s.prefix + ":{~}:schema" }    // string: version of this layout
+func (s *Store) workersKey() string  { return s.prefix + ":{~}:workers" }   // zset: when a worker was last seen
+func (s *Store) leaderKey() string   { return s.prefix + ":{~}:leader" }    // string: ID of the worker that leads
+func (s *Store) termKey() string     { return s.prefix + ":{~}:term" }      // string: the highest term of a leader
+func (s *Store) planKey() string     { return s.prefix + ":{~}:plan" }      // string: the leader's plan
+
+// workerKey is the row of a worker, with a time to live.
+func (s *Store) workerKey(w cluster.WorkerID) string { return s.prefix + ":{~}:worker:" + string(w) }
+
 func (s *Store) wakeChannel() string { return s.prefix + ":wake" }

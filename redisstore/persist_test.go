@@ -169,7 +169,7 @@ func TestServerRefuses(t *testing.T) {
 	put(t, s, "a")
 
 	server.SetError("OOM command not allowed when used memory > 'maxmemory'.")
-	_, err := s.Enqueue(t.Context(), mail, []dispatch.Submission{task("b")}, false)
+	_, err := s.Enqueue(t.Context(), mail, []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{})
 	if !errors.Is(err, dispatch.ErrStoreFull) || errors.Is(err, dispatch.ErrUncertain) {
 		t.Errorf("full: got %v", err)
 	}
@@ -181,7 +181,7 @@ func TestServerRefuses(t *testing.T) {
 	server.SetError("CLUSTERDOWN The cluster is down")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{task("b")}, false)
+	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{})
 	// On a slow machine the context may end in the middle of a try, and then nobody knows.
 	if cut := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded); !cut &&
 		(!redis.HasErrorPrefix(err, "CLUSTERDOWN") || errors.Is(err, dispatch.ErrUncertain)) {
@@ -219,7 +219,7 @@ func TestServerHangs(t *testing.T) {
 	ok(t, server.Pause())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{task("b")}, false)
+	_, err = s.Enqueue(ctx, mail, []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{})
 	if !errors.Is(err, dispatch.ErrUncertain) {
 		t.Errorf("got %v", err)
 	}

@@ -19,9 +19,10 @@ func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Dura
 	case v == int64(0):
 		return dispatch.ErrQueueNotFound
 	}
-	if tombstone > 0 {
-		s.noteExpiry(ctx, name, tombstone)
+	if tombstone <= 0 {
+		tombstone = derivedTombstone // there may be some of these
 	}
+	s.noteExpiry(ctx, name, tombstone)
 	for {
 		// One pass sees every task that waits. Where ZSCAN skips entries when others are removed, as miniredis does, the
 		// next pass sees them.

@@ -22,7 +22,7 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
-		s.now(), config, interval, burst, concurrent)
+		s.now(), config, interval, burst, concurrent, formatResources(q.Requires))
 	if err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
-		q.Version, config, interval, burst, concurrent, s.now())
+		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires))
 	if v == int64(-1) {
 		return false, dispatch.ErrQueueNotFound
 	}

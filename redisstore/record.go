@@ -17,9 +17,10 @@ import (
 //	1     format version
 //	2-5   generation of the queue: rises with every purge         written by enqueue.lua
 //	6-11  created, ms                                             written by enqueue.lua
-//	12    flags: bit 0 = named
+//	12    flags: bit 0 = named, bit 1 = derived, bit 2 = with requirements
 //	13-16 timeout, ms
-//	17-   body: map of field number to value
+//	17-   with requirements: their length (2), and they as text, as in requires.go; then
+//	-     body: map of field number to value
 //
 // Numbers are big-endian. A field of the body keeps its number and its meaning for good; new fields get new numbers, and
 // a reader skips numbers that it does not know. Zero values are left out.
@@ -28,6 +29,8 @@ const (
 	stampBytes    = 11 // what the script writes
 	headerBytes   = 16
 	flagNamed     = 1
+	flagDerived   = 2
+	flagRequires  = 4
 )
 
 // The fields of a record's body.
@@ -50,8 +53,19 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 	if sub.Named {
 		head[0] |= flagNamed
 	}
+	if sub.Derived {
+		head[0] |= flagDerived
+	}
+	if len(t.Requires) > 0 {
+		head[0] |= flagRequires
+	}
 	binary.BigEndian.PutUint32(head[1:], uint32(t.Timeout.Milliseconds()))
 	w.buf.Write(head[:])
+	if len(t.Requires) > 0 {
+		requires := formatResources(t.Requires)
+		w.buf.Write(binary.BigEndian.AppendUint16(nil, uint16(len(requires))))
+		w.buf.WriteString(requires)
+	}
 
 	w.mapOf(present(t.Kind != "", t.URL != "", t.Method != "", len(t.Header) > 0, len(t.Payload) > 0, t.Retry != nil,
 		len(t.Metadata) > 0, sub.Named))
@@ -102,7 +116,19 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 	}
 	*named = record[stampBytes]&flagNamed != 0
 	t.Timeout = time.Duration(binary.BigEndian.Uint32([]byte(record[12:16]))) * time.Millisecond
-	return readMap([]byte(record[headerBytes:]), func(r *reader, field uint64) {
+	body := record[headerBytes:]
+	if record[stampBytes]&flagRequires != 0 {
+		if len(body) < 2 {
+			return errMalformed
+		}
+		length := int(binary.BigEndian.Uint16([]byte(body)))
+		if body = body[2:]; len(body) < length {
+			return errMalformed
+		}
+		t.Requires = parseResources(body[:length])
+		body = body[length:]
+	}
+	return readMap([]byte(body), func(r *reader, field uint64) {
 		switch field {
 		case fieldKind:
 			t.Kind = r.string()
@@ -143,6 +169,14 @@ func recordCreated(record string) time.Time {
 	}
 	return millis(int64(binary.BigEndian.Uint64(append([]byte{0, 0}, record[5:11]...))))
 }
+
+// recordDerived says whether the ID of a record was derived: see dispatch.Submission.
+func recordDerived(record string) bool {
+	return len(record) > stampBytes && record[stampBytes]&flagDerived != 0
+}
+
+// derivedTombstone is how long the name of a task with a derived ID stays taken at least. lib_record.lua has it too.
+const derivedTombstone = time.Hour
 
 func present(fields ...bool) int {
 	n := 0

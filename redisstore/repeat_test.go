@@ -46,7 +46,7 @@ func TestEnqueueThatComesTooLate(t *testing.T) {
 		s, _ := flaky(t, b)
 		put(t, s, "a", "b")
 		s.lanes.number -= 2
-		if _, err := s.Enqueue(t.Context(), mail, []dispatch.Submission{task("late")}, false); err == nil {
+		if _, err := s.Enqueue(t.Context(), mail, []dispatch.Submission{task("late")}, dispatch.EnqueueOptions{}); err == nil {
 			t.Error("a call with an old number was answered like a new one")
 		}
 		if got := ids(claim(t, s, alice, 1, 10).Leased); got != "a b " {

@@ -21,8 +21,11 @@ type script struct {
 
 // scripts are all transitions, one file each.
 type scripts struct {
+	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
+
 	announce, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
-	queueCreate, queuePause, queueReplace, rest, settle *script
+	planPublish, queueCreate, queuePause, queueReplace, rest, settle, termBegin, workerBeat, workerRead, workerReap,
+	workerRegister, workerRemove, workerSweep *script
 }
 
 // loadScripts reads the embedded files and puts the functions that they share before each. preamble goes before all of
@@ -36,17 +39,28 @@ func loadScripts(preamble string) scripts {
 		return string(text)
 	}
 	shared := preamble + read("lib_clock") + read("lib_record")
-	load := func(name string) *script {
-		source := shared + read(name)
+	load := func(name string, libraries ...string) *script {
+		source := shared
+		for _, library := range libraries {
+			source += read(library)
+		}
+		source += read(name)
 		sum := sha1.Sum([]byte(source))
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}
+	loadCron := func(name string) *script { return load(name, "lib_entry") }
 	return scripts{
-		announce: load("announce"), claim: load("claim"), cleanup: load("cleanup"), counts: load("counts"),
+		cronAdvance: loadCron("cron_advance"), cronDelete: loadCron("cron_delete"), cronDue: loadCron("cron_due"),
+		cronPause: loadCron("cron_pause"), cronPut: loadCron("cron_put"),
+
+		announce: load("announce"), claim: load("claim", "lib_limits"), cleanup: load("cleanup"), counts: load("counts"),
 		delete: load("delete"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
 		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
 		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
 		queueReplace: load("queue_replace"), rest: load("rest"), settle: load("settle"),
+		planPublish: load("plan_publish"), termBegin: load("term_begin"), workerBeat: load("worker_beat"),
+		workerRead: load("worker_read"), workerReap: load("worker_reap"), workerRegister: load("worker_register"),
+		workerRemove: load("worker_remove"), workerSweep: load("worker_sweep"),
 	}
 }
 

@@ -43,6 +43,9 @@ func TestScriptTextIsConstant(t *testing.T) {
 	spy := hook(func(ctx context.Context, script string, cmd redis.Cmder, next redis.ProcessHook) error {
 		if name := cmd.Name(); name == "eval" || name == "evalsha" {
 			text := cmd.Args()[1].(string)
+			if keys := scriptKeys(cmd); script == "" && len(keys) == 1 && keys[0] == "dispatch:{~}:leader" {
+				return next(ctx, cmd) // one of redsync's own, of which there are three
+			}
 			if script == "" {
 				t.Errorf("%s of an unknown text", name)
 			}

@@ -17,12 +17,13 @@ const (
 	fieldConcurrent
 	fieldWeight
 	fieldQueueRetry
+	fieldQueueRequires
 )
 
 func encodeSettings(q *dispatch.Queue) (string, error) {
 	w := newWriter(64)
 	w.buf.WriteByte(settingsVersion)
-	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true))
+	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0))
 	if q.Rate != 0 {
 		w.field(fieldRate)
 		w.float(q.Rate)
@@ -32,6 +33,7 @@ func encodeSettings(q *dispatch.Queue) (string, error) {
 	w.intField(fieldWeight, int64(q.Weight))
 	w.field(fieldQueueRetry)
 	w.retry(&q.Retry)
+	w.stringField(fieldQueueRequires, formatResources(q.Requires))
 	b, err := w.result()
 	return string(b), err
 }
@@ -53,6 +55,8 @@ func decodeSettings(s string) (*dispatch.Queue, error) {
 			q.Weight = int(r.int())
 		case fieldQueueRetry:
 			r.retry(&q.Retry)
+		case fieldQueueRequires:
+			q.Requires = parseResources(r.string())
 		default:
 			r.skip()
 		}

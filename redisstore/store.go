@@ -35,6 +35,7 @@ type Store struct {
 	log     *slog.Logger
 	scripts scripts
 	lanes   lanes
+	vacant  bell // rings when the leadership was given up
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
 	now func() string

@@ -30,7 +30,9 @@ func (s *Store) noteHints(ctx context.Context, hints []dispatch.Hint, tell bool)
 			args[1], args[2] = s.wakeChannel(), formatHints(part)
 		}
 		for _, h := range part {
-			args = append(args, ms(max(h.Wait, 0)), h.Queue)
+			if !strings.HasPrefix(h.Queue, "~") { // what belongs to no queue is told and not noted
+				args = append(args, ms(max(h.Wait, 0)), h.Queue)
+			}
 		}
 		if _, err := s.run(ctx, evenUncertain, s.scripts.announce, []string{s.activeKey()}, args...); err != nil {
 			return err
@@ -138,6 +140,7 @@ func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch
 				joined()
 			case *redis.Message:
 				if hints := parseHints(m.Payload); len(hints) > 0 {
+					s.vacancy(hints)
 					heard(hints)
 				}
 			}
@@ -145,8 +148,8 @@ func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch
 	}
 }
 
-// formatHints writes a message: ms, with a "!" behind it when the settings were changed, and queue, again and again, with
-// spaces between.
+// formatHints writes a message: ms, with a "!" behind it when the settings were changed and a "*" when it is a hand-over,
+// and queue, again and again, with spaces between.
 func formatHints(hints []dispatch.Hint) string {
 	var b strings.Builder
 	for i, h := range hints {
@@ -156,6 +159,9 @@ func formatHints(hints []dispatch.Hint) string {
 		b.WriteString(strconv.FormatInt(ms(max(h.Wait, 0)), 10))
 		if h.Changed {
 			b.WriteByte('!')
+		}
+		if h.HandOver {
+			b.WriteByte('*')
 		}
 		b.WriteByte(' ')
 		b.WriteString(h.Queue)
@@ -168,12 +174,13 @@ func parseHints(message string) []dispatch.Hint {
 	words := strings.Fields(message)
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		number, changed := strings.CutSuffix(words[i], "!")
+		number, handOver := strings.CutSuffix(words[i], "*")
+		number, changed := strings.CutSuffix(number, "!")
 		n, err := strconv.ParseUint(number, 10, 40)
 		if err != nil {
 			return hints
 		}
-		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed})
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver})
 	}
 	return hints
 }

@@ -33,14 +33,14 @@ var layout = []struct {
 	allow []string // directories match exactly, modules with all their packages
 }{
 	// The words and the loop, and the leaves that do not know what a Task is.
-	{".", []string{"scheduler", "worker", "cluster", "internal/lifecycle", "internal/testsignal", clockwork}},
+	{".", []string{"scheduler", "worker", "cluster", "internal/cron", "internal/lifecycle", "internal/testsignal", clockwork}},
 	{"scheduler", []string{xTime}},
 	{"worker", []string{"internal/lifecycle", "internal/testsignal"}},
 	{"cluster", []string{"internal/lifecycle", "internal/testsignal", clockwork}},
 	{"cluster/k8s", []string{"cluster", clockwork, "k8s.io"}},
 
 	// Redis, on top of the root.
-	{"redisstore", []string{".", "cluster", "internal/lifecycle", "internal/testsignal", goRedis, redsync, msgpack}},
+	{"redisstore", []string{".", "cluster", "internal/lifecycle", "internal/testsignal", clockwork, goRedis, redsync, msgpack}},
 
 	// For tests: of back ends, of users, of our own.
 	{"redisstore/storetest", []string{".", "cluster", "testing"}},
@@ -48,6 +48,7 @@ var layout = []struct {
 		"testing", "net/http/httptest"}},
 	{"internal/redistest", []string{"testing"}},
 
+	{"internal/cron", nil},
 	{"internal/e2e", nil}, // tests only
 	{"internal/lifecycle", nil},
 	{"internal/lint", nil},

@@ -15,6 +15,7 @@
 -- ARGV[6] grace   ms, added to a task's timeout to make its lease
 -- ARGV[7] bytes   of records after which no further task is leased
 -- ARGV[8] version of the settings that the caller knows
+-- ARGV[9] free    capacity of the caller as "name=amount", with spaces between; '-' = whatever a task needs fits
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
 --          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms,
 --          then per task: ID, lease, due ms, record, progress or ''}
@@ -34,9 +35,7 @@ local generation = tonumber(meta[2])
 local interval, burst, concurrent = (tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), (tonumber(meta[6]) or 0)
 
 local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
-if meta[1] ~= ARGV[8] then
-  out[8] = redis.call('HGET', KEYS[7], 'config')
-end
+out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
 
 local function give(id, lease, due, record, progress)
   local n = #out
@@ -79,56 +78,64 @@ if places > 0 and concurrent > 0 and concurrent - held < places then
   places = math.max(concurrent - held, 0)
   out[5] = 'concurrency'
 end
-local tat, clamped = 0, false
+local tat, tokens, clamped = 0, places, false
 if places > 0 and interval > 0 then
-  -- GCRA in whole microseconds. The clamp keeps a clock that jumped back, or a rate that was very low before, from
-  -- blocking the queue. It has to be stored even if nothing is leased: the wait for the first token counts from it.
-  local stored, latest = (tonumber(meta[7]) or 0), micros + burst * interval
-  tat, clamped = math.min(math.max(stored, micros), latest), stored > latest
-  local tokens = math.floor((latest - tat) / interval)
-  if tokens < places then
-    places, out[5] = math.max(tokens, 0), 'rate'
-  end
+  tat, tokens, clamped = bucket((tonumber(meta[7]) or 0), micros, burst, interval)
+end
+if tokens < places then
+  places, out[5] = tokens, 'rate'
 end
 
 -- Choose. Tasks from before a purge, and IDs without a record, are dropped on the way. A record that this version cannot
--- read gets a lease of no more than the grace; the caller puts it off. Records are read many at once, but
--- no more than surely fit into the bytes: the queue knows its longest.
+-- read gets a lease of no more than the grace; the caller puts it off. What does not fit is passed over, to a depth.
+-- Records are read many at once, but no more than surely fit into the bytes: the queue knows its longest.
 local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
-local dropped, named, size = {}, {}, 0
+local dropped, named, size, passed = {}, {}, 0, 0
 if places > 0 then
-  local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, places)
+  local free = ARGV[9] ~= '-' and amounts(ARGV[9])
+  local depth = free and math.min(2 * places + 100, 500) or places
+  local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, depth)
   local hasProgress = redis.call('HLEN', KEYS[5]) > 0
   local ids = {}
   for i = 1, #found, 2 do
     ids[#ids + 1] = found[i]
   end
   local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
+  step = math.min(step, free and places or #ids)
   local read, base = {}, 0
   for i, id in ipairs(ids) do
+    if #leased == places then
+      break
+    end
     if i > base + #read then
       base = i - 1
       read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
     end
     local record = read[i - base]
-    local stored, isNamed, timeout = header(record or '')
+    local stored, timeout = header(record or '')
+    local need = free and record and needs(record)
     if not record or stored and stored < generation then
       dropped[#dropped + 1] = id
-      if isNamed then
-        named[#named + 1] = id
+      local kept = tombstone(record or '', tonumber(meta[9]) or 0)
+      if kept > 0 then
+        named[#named + 1], named[#named + 2] = now + kept, id
       end
     else
-      local progress = hasProgress and redis.call('HGET', KEYS[5], id)
+      local fits = not need or take(free, need)
+      local progress = fits and hasProgress and redis.call('HGET', KEYS[5], id)
       size = size + #record + #(progress or '')
       local n = #leased + 1
-      if n > 1 and size > limit then
+      if size > limit and (n > 1 or not fits) then
         break
+      elseif fits then
+        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout or 0, progress
+      else
+        passed = passed + 1
       end
-      leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout or 0, progress
     end
   end
   if #leased < places then
-    out[5] = '' -- the limit was not what ended it
+    out[5] = passed > 0 and 'capacity' or '' -- the limit was not what ended it
   end
 end
 
@@ -138,9 +145,8 @@ if #dropped > 0 then
   redis.call('ZREM', KEYS[1], unpack(dropped))
   redis.call('HDEL', KEYS[4], unpack(dropped))
   redis.call('HDEL', KEYS[5], unpack(dropped))
-  local tombstone = (tonumber(meta[9]) or 0)
-  for i = 1, tombstone > 0 and #named or 0 do
-    redis.call('ZADD', KEYS[6], now + tombstone, named[i])
+  if #named > 0 then
+    redis.call('ZADD', KEYS[6], unpack(named))
   end
 end
 local count = #leased
@@ -149,12 +155,8 @@ if count > 0 then
   local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
   local ends, leases, notes, longest, instants = {}, {}, {ARGV[3]}, 60000, {}
   for i, id in ipairs(leased) do
-    local progress, attempt, length = progresses[i], 1, timeouts[i] + grace
-    if progress then
-      local p1, p2, p3, p4 = string.byte(progress, 2, 5)
-      attempt = p4 and ((p1 * 256 + p2) * 256 + p3) * 256 + p4 + 1 or 1
-    end
-    local lease = string.format('%d', token + i - 1) .. holder .. attempt
+    local progress, length = progresses[i], timeouts[i] + grace
+    local lease = string.format('%d', token + i - 1) .. holder .. (attempts(progress) + 1)
     local ending = now + length -- as an index too large for miniredis to make an array of
     instants[ending] = instants[ending] or string.format('%d', ending)
     ends[2 * i - 1], ends[2 * i] = instants[ending], id

@@ -8,18 +8,17 @@
 -- KEYS[7] dead   zset  dead and retained, score = expiry ms
 -- KEYS[8] names  zset  tombstones of named tasks, score = expiry ms
 -- ARGV[1] now    ms; '' = server TIME
--- ARGV[2] tombstone ms, for a named task that was live; 0 = none
+-- ARGV[2] tombstone ms, for a named task that was live; 0 = none. It is at least an hour for a derived ID.
 -- ARGV[3] ID     of the task
--- returns 0 no such task | 1 removed | 2 removed, and its name has a tombstone
+-- returns -1 no such task | 0 removed | ms of the tombstone that its name has now
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(log n)
 local now = clock(ARGV[1])
 local id = ARGV[3]
 local record = redis.call('HGET', KEYS[4], id)
 if not record then
-  return 0
+  return -1
 end
-local _, isNamed = header(record)
 local live = redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id)
 redis.call('ZREM', KEYS[1], id)
 redis.call('ZREM', KEYS[2], id)
@@ -28,8 +27,8 @@ redis.call('HDEL', KEYS[4], id)
 redis.call('HDEL', KEYS[5], id)
 redis.call('ZREM', KEYS[6], id)
 redis.call('ZREM', KEYS[7], id)
-if live and isNamed and tonumber(ARGV[2]) > 0 then
-  redis.call('ZADD', KEYS[8], now + tonumber(ARGV[2]), id)
-  return 2
+local kept = live and tombstone(record, tonumber(ARGV[2])) or 0
+if kept > 0 then
+  redis.call('ZADD', KEYS[8], now + kept, id)
 end
-return 1
+return kept

@@ -7,9 +7,10 @@
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
 -- ARGV[3] number of this call, rising per memo
--- ARGV[4..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
+-- ARGV[4] requires: what the caller takes the queue's to be
+-- ARGV[5..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
---         | {-1} a call with a higher number has run
+--         | {-1} a call with a higher number has run | {-2, requires} the queue's are others
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(tasks * log n)
@@ -26,7 +27,7 @@ end
 
 local now, _, soon = clock(ARGV[1])
 
-local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest')
+local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest', 'requires')
 local generation, longest = meta[1], (tonumber(meta[2]) or 0)
 if not generation and ARGV[2] == '' then
   return {0}
@@ -44,10 +45,13 @@ elseif last and tonumber(last) > tonumber(ARGV[3]) then
 end
 
 -- Decide everything first.
+if (meta[3] or '') ~= ARGV[4] then
+  return {-2, meta[3] or ''}
+end
 local due, records, codes, earliest, seen = {}, {}, {}, before, {}
 local moved = 0
 local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
-for i = 4, #ARGV, 3 do
+for i = 5, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local present = {}
@@ -58,13 +62,13 @@ else
   for n, id in ipairs(ids) do
     local length = redis.call('HSTRLEN', KEYS[2], id)
     present[n] = length > 0 and '' -- some other record
-    if length == STAMP + #ARGV[3 * n + 3] then
+    if length == STAMP + #ARGV[3 * n + 4] then
       present[n] = redis.call('HGET', KEYS[2], id)
     end
   end
 end
 for n, id in ipairs(ids) do
-  local when, record = ARGV[3 * n + 2], ARGV[3 * n + 3]
+  local when, record = ARGV[3 * n + 3], ARGV[3 * n + 4]
   local stored = seen[id] or present[n]
   local code = '1'
   if stored then

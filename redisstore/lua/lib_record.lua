@@ -1,10 +1,26 @@
 -- lib_record: put before every script; the layout of a record's header is in record.go.
 
--- header is the generation, the flag "named" and the timeout in ms of a record; nothing when it is not of this format.
+-- header is the generation and the timeout in ms of a record; nothing when it is not of this format.
 local function header(record)
   local version, g1, g2, g3, g4 = string.byte(record, 1, 5)
-  local flags, t1, t2, t3, t4 = string.byte(record, 12, 16)
+  local t1, t2, t3, t4 = string.byte(record, 13, 16)
   if version == 1 and t4 then
-    return ((g1 * 256 + g2) * 256 + g3) * 256 + g4, flags % 2 == 1, ((t1 * 256 + t2) * 256 + t3) * 256 + t4
+    return ((g1 * 256 + g2) * 256 + g3) * 256 + g4, ((t1 * 256 + t2) * 256 + t3) * 256 + t4
   end
+end
+
+-- tombstone is how many ms the name of a record stays taken when its task is removed, if it is `window` for others: 0
+-- for one without a name, and at least an hour for a derived ID.
+local function tombstone(record, window)
+  local version, flags = string.byte(record, 1), string.byte(record, 12)
+  if version ~= 1 or not flags or flags % 2 == 0 then
+    return 0
+  end
+  return math.floor(flags / 2) % 2 == 1 and math.max(window, 3600000) or window
+end
+
+-- attempts is how many attempts a task's progress tells of.
+local function attempts(progress)
+  local p1, p2, p3, p4 = string.byte(progress or '', 2, 5)
+  return p4 and ((p1 * 256 + p2) * 256 + p3) * 256 + p4 or 0
 end

@@ -12,18 +12,19 @@
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
 local meta = redis.call('HMGET', KEYS[5], 'generation', 'tombstone')
-local generation, tombstone = (tonumber(meta[1]) or 1), (tonumber(meta[2]) or 0)
+local generation, window = (tonumber(meta[1]) or 1), (tonumber(meta[2]) or 0)
 local old, named, size, count = {}, {}, 0, 0
 for i = 3, #ARGV do
   local id = ARGV[i]
   local record = redis.call('ZSCORE', KEYS[1], id) and redis.call('HGET', KEYS[2], id)
   if record then
     size = size + #record
-    local stored, isNamed = header(record)
+    local stored = header(record)
     if stored and stored < generation then
       old[#old + 1] = id
-      if isNamed and tombstone > 0 then
-        named[#named + 1], named[#named + 2] = now + tombstone, id
+      local kept = tombstone(record, window)
+      if kept > 0 then
+        named[#named + 1], named[#named + 2] = now + kept, id
       end
     end
   end

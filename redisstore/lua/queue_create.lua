@@ -5,6 +5,7 @@
 -- ARGV[3] interval us between two attempts; 0 = unlimited
 -- ARGV[4] burst  attempts
 -- ARGV[5] concurrent attempts; 0 = unlimited
+-- ARGV[6] requires of each task
 -- returns 1 created | 0 exists
 -- keeps   a queue that exists as it is
 -- cost    O(1)
@@ -13,5 +14,5 @@ if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
   return 0
 end
 redis.call('HSET', KEYS[1], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now,
-  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5])
+  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[6])
 return 1

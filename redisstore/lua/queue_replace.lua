@@ -6,6 +6,7 @@
 -- ARGV[4] burst  attempts
 -- ARGV[5] concurrent attempts; 0 = unlimited
 -- ARGV[6] now    ms; '' = server TIME
+-- ARGV[7] requires of each task
 -- returns 1 replaced, or stored by an earlier run of this call | 0 the version is another | -1 no such queue
 -- keeps   pause, counters and tasks
 -- cost    O(1)
@@ -26,5 +27,5 @@ local interval, tat = tonumber(meta[3]) or 0, tonumber(meta[4]) or 0
 local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) or 0
 redis.call('HDEL', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2],
-  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5])
+  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[7])
 return 1

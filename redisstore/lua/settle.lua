@@ -60,7 +60,7 @@ end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
   local i = 6 * n - 3
-  local outcome, ms, tombstone = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local outcome, ms, kept = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local code = '0'
   if not taken[id] and leases[n] == ARGV[i + 1] then
     code, taken[id] = '1', true
@@ -69,10 +69,10 @@ for n, id in ipairs(ids) do
     if back and generation > 1 then
       -- A task from before a purge does not come back.
       local record = redis.call('HGET', KEYS[4], id)
-      local stored, isNamed = header(record or '')
+      local stored = header(record or '')
       if not record or stored and stored < generation then
         back, ms, outcome = false, 0, 'release'
-        tombstone = isNamed and (tonumber(meta[2]) or 0) or 0
+        kept = tombstone(record or '', tonumber(meta[2]) or 0)
       end
     end
     count[outcome] = count[outcome] + 1
@@ -91,8 +91,8 @@ for n, id in ipairs(ids) do
       else
         keep(dead, now + ms, id)
       end
-      if tombstone > 0 then
-        keep(names, now + tombstone, id)
+      if kept > 0 then
+        keep(names, now + kept, id)
       end
     end
     if ARGV[i + 5] ~= '' and (back or ms > 0) then

@@ -108,7 +108,7 @@ func cleanupInSlices(e *env) {
 func expiringQueues(e *env) {
 	for i := range 5 {
 		name := fmt.Sprint("q", i)
-		_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, false)
+		_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, dispatch.EnqueueOptions{})
 		e.ok(err)
 		r := e.send(dispatch.ClaimRequest{Queue: name, Worker: alice, Seq: 1, Budget: 1, Grace: grace})
 		e.settleAs(dispatch.SettleRequest{Queue: name, Worker: alice, Items: []dispatch.Settlement{

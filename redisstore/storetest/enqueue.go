@@ -155,7 +155,7 @@ func plain(q dispatch.Queue) dispatch.Queue {
 
 func strictRefuses(e *env) {
 	strict := func() error {
-		_, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit("a"), submit("b", named(1))}, true)
+		_, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit("a"), submit("b", named(1))}, dispatch.EnqueueOptions{Strict: true})
 		return err
 	}
 	e.fails("strict", strict(), dispatch.ErrQueueNotFound)
@@ -270,7 +270,7 @@ func manyProducers(e *env) {
 		wait.Go(func() {
 			for i := range each {
 				id := string(rune('a'+p)) + "-" + string(rune('a'+i))
-				r, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit(id), submit("same", named(uint64(p*each+i)))}, false)
+				r, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit(id), submit("same", named(uint64(p*each+i)))}, dispatch.EnqueueOptions{})
 				if err != nil {
 					e.Error(err)
 					return

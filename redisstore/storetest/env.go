@@ -111,7 +111,7 @@ func (e *env) advance(d time.Duration) {
 func (e *env) now() time.Time {
 	e.Helper()
 	const clock = "clock"
-	_, err := e.store.Enqueue(e.ctx, clock, []dispatch.Submission{{Task: task("tick")}}, false)
+	_, err := e.store.Enqueue(e.ctx, clock, []dispatch.Submission{{Task: task("tick")}}, dispatch.EnqueueOptions{})
 	e.ok(err)
 	info, err := e.store.Task(e.ctx, clock, "tick")
 	e.ok(err)
@@ -150,7 +150,7 @@ func sized(n int) func(*dispatch.Submission) {
 
 func (e *env) enqueue(tasks ...dispatch.Submission) dispatch.EnqueueReply {
 	e.Helper()
-	r, err := e.store.Enqueue(e.ctx, queue, tasks, false)
+	r, err := e.store.Enqueue(e.ctx, queue, tasks, dispatch.EnqueueOptions{})
 	e.ok(err)
 	if len(r.Duplicate) != len(tasks) {
 		e.Fatalf("%d answers for %d tasks", len(r.Duplicate), len(tasks))

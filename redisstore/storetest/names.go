@@ -115,7 +115,7 @@ func unnamedLeavesNothing(e *env) {
 
 func namesOfTwoQueues(e *env) {
 	e.enqueue(submit("n", named(1)))
-	r, err := e.store.Enqueue(e.ctx, "other", []dispatch.Submission{submit("n", named(2))}, false)
+	r, err := e.store.Enqueue(e.ctx, "other", []dispatch.Submission{submit("n", named(2))}, dispatch.EnqueueOptions{})
 	e.ok(err)
 	equal(e, "duplicate", r.Duplicate, []bool{false})
 }

@@ -154,7 +154,7 @@ func queuesAreListed(e *env) {
 			_, err := e.store.CreateQueue(e.ctx, dispatch.Queue{Name: name})
 			e.ok(err)
 		} else {
-			_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, false)
+			_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, dispatch.EnqueueOptions{})
 			e.ok(err)
 		}
 	}
@@ -271,7 +271,7 @@ func deleteAndCreate(e *env) {
 func deleteOne(e *env) {
 	e.put("a")
 	for _, name := range []string{"mai", "mail2", "mail.x"} {
-		_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, false)
+		_, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit("a")}, dispatch.EnqueueOptions{})
 		e.ok(err)
 	}
 	e.ok(e.store.DeleteQueue(e.ctx, queue))
@@ -290,7 +290,7 @@ func deleteAgainstEnqueue(e *env) {
 	for p := range 3 {
 		wait.Go(func() {
 			for i := range 60 {
-				if _, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit(fmt.Sprint(p, "-", i))}, false); err != nil {
+				if _, err := e.store.Enqueue(e.ctx, queue, []dispatch.Submission{submit(fmt.Sprint(p, "-", i))}, dispatch.EnqueueOptions{}); err != nil {
 					e.Error(err)
 				}
 			}

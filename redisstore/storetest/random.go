@@ -209,7 +209,7 @@ func (r *random) claimSome() {
 	if n > 0 || request.Repeat {
 		r.claims[w] = &sentClaim{request: request, leased: reply.Leased, at: r.model.now}
 	}
-	for r.often() && r.claims[w] != nil && r.claims[w].request == request {
+	for r.often() && r.claims[w] != nil && r.claims[w].request.Seq == request.Seq {
 		r.repeatClaim(r.claims[w])
 	}
 }

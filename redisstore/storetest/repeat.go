@@ -88,7 +88,7 @@ func numbersOfTwoWorkers(e *env) {
 	e.one(alice, "a")
 	e.one(alice, "b")
 	e.one(bob, "c") // his first; hers was her second
-	other, err := e.store.Enqueue(e.ctx, "other", []dispatch.Submission{submit("x")}, false)
+	other, err := e.store.Enqueue(e.ctx, "other", []dispatch.Submission{submit("x")}, dispatch.EnqueueOptions{})
 	e.ok(err)
 	equal(e, "duplicate", other.Duplicate, []bool{false})
 	r := dispatch.ClaimRequest{Queue: "other", Worker: alice, Seq: 1, Budget: 1, Grace: grace}

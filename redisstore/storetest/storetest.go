@@ -36,9 +36,11 @@ var groups = []struct {
 }{
 	{"Enqueue", enqueueCases},
 	{"Names", nameCases},
+	{"Derived", derivedCases},
 	{"Claim", claimCases},
 	{"RepeatedClaim", repeatedClaimCases},
 	{"Limits", limitCases},
+	{"Capacity", capacityCases},
 	{"Settle", settleCases},
 	{"Fence", fenceCases},
 	{"Extend", extendCases},
@@ -50,6 +52,12 @@ var groups = []struct {
 	{"Cleanup", cleanupCases},
 	{"Wake", wakeCases},
 	{"Listen", listenCases},
+	{"Workers", workerCases},
+	{"Leadership", leadershipCases},
+	{"Plan", planCases},
+	{"Cron", cronCases},
+	{"CronDue", dueEntryCases},
+	{"CronAdvance", advanceCases},
 }
 
 // Run runs all cases, each in a store of its own, in parallel.

@@ -80,7 +80,7 @@ func notesGrowDue(e *env) {
 	e.advance(40 * time.Second)
 	e.noted(time.Hour, hint("q", 20*time.Second))
 	e.advance(40 * time.Second)
-	e.noted(0, hint("q", 0))
+	e.noted(0, hint("q", -20*time.Second))
 }
 
 func manyNotes(e *env) {
@@ -198,7 +198,7 @@ func restAgainstEnqueue(e *env) {
 		var busy []dispatch.Hint
 		var wait sync.WaitGroup
 		wait.Go(func() {
-			r, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit(id)}, false)
+			r, err := e.store.Enqueue(e.ctx, name, []dispatch.Submission{submit(id)}, dispatch.EnqueueOptions{})
 			if err == nil && r.Moved {
 				err = e.store.Announce(e.ctx, []dispatch.Hint{hint(name, r.Wait)})
 			}

@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	cronBatch = 100
+	// cronPoll is how often the store is asked for due entries without a message of a change.
+	cronPoll = 15 * time.Second
+	// cronStale is how long what the store said of due entries is acted on. A leader that was frozen asks again.
+	cronStale = 10 * time.Second
+	// missedAfter is how late a tick is missed, and dealt with as the entry's Misfire says.
+	missedAfter = time.Minute
+	// unreadableHold is how long entries are left alone of which none can be fired.
+	unreadableHold = time.Minute
+	// maxMissed is how many missed ticks MisfireAll fires.
+	maxMissed = 100
+)
+
+// fireCron enqueues the tasks of cron entries when their ticks come. The ID of a task is made of the tick, so that a tick
+// makes one task however often, and by however many leaders, it is fired. First the task is stored, then the entry moved
+// on: a leader that dies in between is followed by one that stores it again, in vain.
+func (t *term) fireCron(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		wait, err := t.fireDue(ctx)
+		if err != nil {
+			t.failed(ctx, "cron", err)
+			failures++
+			t.d.pause(ctx, backoffAfter(failures))
+			continue
+		}
+		failures = 0
+		t.d.log.recovered("cron")
+		if wait < 0 || wait > cronPoll {
+			wait = soonerThan(cronPoll)
+		}
+		t.d.pauseOr(ctx, wait, t.d.cronHeard)
+	}
+}
+
+// fireDue fires a batch of entries that are due, and says how long until the next one is; below zero is not known. An
+// entry that fails does not hold up the others; the error is that of one of them.
+func (t *term) fireDue(ctx context.Context) (wait time.Duration, err error) {
+	select {
+	case t.d.firing <- struct{}{}: // a tick that is stored is announced before somebody else here finds it stored
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-t.d.firing }()
+	asked := t.d.opts.Clock.Now()
+	due, now, wait, err := t.d.store.DueEntries(ctx, cronBatch)
+	if err != nil {
+		return 0, err
+	}
+	unreadable := 0
+	for _, e := range due {
+		if ctx.Err() != nil || t.d.opts.Clock.Now().Sub(asked) > cronStale {
+			return 0, err
+		}
+		next, failed := t.fireEntry(ctx, e, now)
+		switch {
+		case errors.Is(failed, errUnreadable):
+			t.d.log.Error("dispatch: a cron entry cannot be fired by this process", "entry", e.Name, "error", failed)
+			unreadable++
+			continue
+		case failed != nil:
+			err = fmt.Errorf("cron entry %s: %w", e.Name, failed)
+			if errors.Is(failed, ErrLeadershipLost) {
+				return 0, err
+			}
+			continue
+		}
+		if left := next.Sub(now); !next.IsZero() && (wait < 0 || left < wait) {
+			wait = left
+		}
+	}
+	if unreadable > 0 && unreadable == len(due) {
+		wait = unreadableHold // they stay due
+	}
+	return wait, err
+}
+
+var errUnreadable = errors.New("dispatch: unreadable cron entry")
+
+// fireEntry fires the ticks of an entry up to now and moves it on, to the next tick. An entry that this version cannot
+// read, or whose zone it does not know, is left as it is for another leader to fire.
+func (t *term) fireEntry(ctx context.Context, e *EntryInfo, now time.Time) (next time.Time, err error) {
+	schedule, err := e.schedule()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	onTime := now.Add(-missedAfter)
+	ticks, missed := e.missedTicks(schedule, onTime)
+	if missed > 0 {
+		t.d.log.Warn("dispatch: ticks of a cron entry were missed", "entry", e.Name, "missed", missed,
+			"fired", len(ticks), "policy", e.Misfire)
+	}
+	if e.Since.After(onTime) {
+		onTime = e.Since
+	}
+	fresh, _ := schedule.Last(onTime, now, int(missedAfter/time.Second)+1)
+	for _, tick := range append(ticks, fresh...) {
+		if err := t.d.fireTick(ctx, &e.Entry, tick); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next, _ = schedule.Next(now)
+	_, err = t.d.store.AdvanceEntry(ctx, EntryAdvance{
+		Name: e.Name, Revision: e.Revision, Since: now, Next: next, Term: t.number,
+	})
+	return next, err
+}
+
+// missedTicks are the ticks that were missed and are fired all the same, and how many were missed in all.
+func (e *EntryInfo) missedTicks(schedule ticker, until time.Time) (fire []time.Time, missed int64) {
+	if !e.Since.Before(until) {
+		return nil, 0
+	}
+	most := 1
+	switch e.Misfire {
+	case MisfireSkip:
+		most = 0
+	case MisfireAll:
+		most = maxMissed
+	}
+	return schedule.Last(e.Since, until, most)
+}
+
+// ticker is what firing needs of a schedule; see internal/cron.
+type ticker interface {
+	Last(after, upTo time.Time, n int) (ticks []time.Time, total int64)
+}
+
+// fireTick stores the task of one tick, unless it is stored or was. A task that its queue does not take is dropped with
+// a warning, so that it does not keep the entry from its next tick.
+func (d *Dispatcher) fireTick(ctx context.Context, e *Entry, tick time.Time) error {
+	task := e.Task
+	task.ID = tickID(e.Name, tick)
+	task.ScheduleTime = tick
+	submission, err := d.submit(task)
+	if err == nil {
+		submission.Derived = true
+		var reply EnqueueReply
+		var refused []error
+		reply, refused, err = d.storeTasks(ctx, submission.Queue, []Submission{submission})
+		if announced := d.announceEnqueue(submission.Queue, reply, err); announced != nil {
+			await(ctx, announced)
+		}
+		if err == nil && !errors.Is(refused[0], ErrDuplicateTask) {
+			err = refused[0]
+		}
+	}
+	var bad *FieldError
+	if errors.As(err, &bad) || errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrUnschedulable) {
+		d.log.Warn("dispatch: a cron entry's task was refused; this tick is dropped", "entry", e.Name, "tick", tick, "error", err)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+// nothing is a handler that succeeds.
+var nothing = dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { return nil })
+
+// ghost is a worker that has registered, leased tasks of a queue for an hour, and is never heard of again.
+func (b *bubble) ghost(id cluster.WorkerID, queue string, tasks int) []dispatch.Leased {
+	b.Helper()
+	c := b.client(dispatch.ClientOptions{})
+	for range tasks {
+		_, err := c.Enqueue(b.Context(), dispatch.Task{Queue: queue, Kind: "k", Timeout: time.Hour})
+		b.ok(err)
+	}
+	register(b, b.redis, cluster.Worker{ID: id, Concurrency: 9})
+	var leased []dispatch.Leased
+	for seq := int64(1); len(leased) < tasks; seq++ {
+		r, err := b.redis.Claim(b.Context(), dispatch.ClaimRequest{Queue: queue, Worker: id, Seq: seq, Budget: 100, Grace: time.Second})
+		b.ok(err)
+		leased = append(leased, r.Leased...)
+	}
+	return leased
+}
+
+func (b *bubble) worker(id cluster.WorkerID) *cluster.Worker {
+	b.Helper()
+	w, err := b.redis.GetWorker(b.Context(), id)
+	b.ok(err)
+	return w
+}
+
+// What a worker held that is silent for StaleJobThreshold is settled as lost within a SweepInterval, as an attempt that
+// counts, by a leader that does not serve the queue itself.
+func TestDeadWorkerIsReaped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		const tasks = 250
+		b.ghost("w-ghost", "q", tasks)
+		began := time.Now()
+		d := b.dispatcher(dispatch.Options{Queues: []string{"other"}})
+		b.ok(d.Start(t.Context()))
+		for b.seen.count(dispatch.Retry) < tasks {
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%d leases are settled after a minute", b.seen.count(dispatch.Retry))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second {
+			t.Errorf("the leases were settled after %v", took)
+		}
+		if w := b.worker("w-ghost"); w.State != cluster.StateDead {
+			t.Errorf("the worker is %s", w.State)
+		}
+		for _, e := range b.seen.list() {
+			if e.Attempt.ErrorKind != dispatch.KindLeaseLost || e.Attempt.Worker != "w-ghost" || e.Attempt.Number != 1 {
+				t.Fatalf("the attempt is %+v", e.Attempt)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := b.seen.count(dispatch.Retry); n != tasks {
+			t.Errorf("%d leases were settled, want %d", n, tasks)
+		}
+		b.ok(b.redis.CheckInvariants(t.Context(), "q"))
+	})
+}
+
+// A worker that comes back while its leases are given away keeps the rest.
+func TestReapingSparesTheLiving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.ghost("w-ghost", "q", 3)
+		b.store.onCall("HeldLeases", func(_ context.Context, do func() error) error {
+			register(b, b.redis, cluster.Worker{ID: "w-ghost"})
+			return do()
+		})
+		d := b.dispatcher(dispatch.Options{})
+		b.ok(d.Start(t.Context()))
+		time.Sleep(time.Minute)
+		if n := len(b.seen.list()); n != 0 {
+			t.Errorf("%d leases were settled of a worker that lives", n)
+		}
+		if b.store.count("HeldLeases") == 0 {
+			t.Error("nothing was looked for, which proves nothing")
+		}
+	})
+}
+
+// An outage of the registry kills nobody: a leader that could not beat itself does not judge others by their silence.
+func TestOutageKillsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		var all []*dispatch.Dispatcher
+		for range 3 {
+			d := b.dispatcher(dispatch.Options{})
+			d.Handle("k", nothing)
+			b.ok(d.Start(t.Context()))
+			all = append(all, d)
+		}
+		time.Sleep(2 * time.Minute)
+		b.store.on(func(context.Context, string, func() error) error { return errors.New("outage") })
+		time.Sleep(5 * time.Minute)
+		b.store.on(nil)
+		for range 60 {
+			time.Sleep(time.Second)
+			for _, d := range all {
+				if w := b.worker(d.Worker()); w.State == cluster.StateDead {
+					t.Fatalf("worker %s was marked dead after an outage", w.ID)
+				}
+			}
+		}
+		b.enqueue(all[0], dispatch.Task{Kind: "k"})
+		time.Sleep(time.Second)
+		if n := b.seen.count(dispatch.Succeeded); n != 1 {
+			t.Errorf("%d tasks have run after the outage, want 1", n)
+		}
+	})
+}
+
+// A process whose heartbeats do not get through ends what it runs just before others get it, and claims again later. The
+// attempts do not count.
+func TestIsolated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		var mu sync.Mutex
+		var causes []error
+		var ended time.Time
+		d.Handle("long", dispatch.HandlerFunc(func(ctx context.Context, _ *dispatch.Task) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			causes = append(causes, context.Cause(ctx))
+			ended = time.Now()
+			return ctx.Err()
+		}))
+		b.ok(d.Start(t.Context()))
+		id := b.enqueue(d, dispatch.Task{Kind: "long"})
+		time.Sleep(time.Second)
+		cut := time.Now()
+		lastBeat := b.worker(d.Worker()).LastSeen
+		b.store.on(func(_ context.Context, call string, do func() error) error {
+			if call == "HeartbeatWorker" || call == "RegisterWorker" {
+				return errors.New("cut off")
+			}
+			return do()
+		})
+		time.Sleep(45 * time.Second)
+		mu.Lock()
+		if len(causes) != 1 || !errors.Is(causes[0], dispatch.ErrLeaseLost) {
+			t.Errorf("the handler's context ended with %v", causes)
+		}
+		if silent := ended.Sub(lastBeat.Local()); silent > 30*time.Second || ended.Before(cut) {
+			t.Errorf("it ended %v after the last beat", silent)
+		}
+		mu.Unlock()
+		if claims := b.store.count("Claim"); claims == 0 {
+			t.Error("there were no claims, which proves nothing")
+		}
+		before := b.store.count("Claim")
+		b.enqueue(d, dispatch.Task{Kind: "long"})
+		time.Sleep(20 * time.Second)
+		if n := b.store.count("Claim") - before; n != 0 {
+			t.Errorf("%d claims while cut off", n)
+		}
+		b.store.on(nil)
+		time.Sleep(20 * time.Second)
+		if b.store.count("Claim") == before {
+			t.Error("nothing is claimed after the cut")
+		}
+		info, err := d.Task(t.Context(), dispatch.DefaultQueue, id)
+		b.ok(err)
+		if info.Progress.Attempts != 0 || info.State != dispatch.TaskRunning {
+			t.Errorf("the task is %s after %d attempts", info.State, info.Progress.Attempts)
+		}
+	})
+}
+
+// fleet starts processes that know of each other, and returns them by rank for the queue "q".
+func (b *bubble) fleet(n int, o dispatch.Options, handler dispatch.Handler) []*dispatch.Dispatcher {
+	b.Helper()
+	byID := make(map[cluster.WorkerID]*dispatch.Dispatcher)
+	for range n {
+		d := b.dispatcher(o)
+		d.Handle("k", handler)
+		b.ok(d.Start(b.Context()))
+		byID[d.Worker()] = d
+	}
+	time.Sleep(time.Minute) // by then everybody knows of everybody
+	workers, err := b.redis.ListWorkers(b.Context())
+	b.ok(err)
+	plan := cluster.NewPlan(workers)
+	ranked := make([]*dispatch.Dispatcher, n)
+	for id, d := range byID {
+		ranked[plan.Standing("q", id).Rank] = d
+	}
+	if slices.Contains(ranked, nil) {
+		b.Fatalf("of %d processes %d are registered", n, len(workers))
+	}
+	return ranked
+}
+
+// A lone task costs no more than two claims, however many processes there are.
+func TestLoneTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.fleet(8, dispatch.Options{}, nothing)
+		c := b.client(dispatch.ClientOptions{})
+		for i := range 10 {
+			before := b.store.count("Claim")
+			_, err := c.Enqueue(t.Context(), dispatch.Task{Queue: "q", Kind: "k"})
+			b.ok(err)
+			time.Sleep(30 * time.Second)
+			if claims := b.store.count("Claim") - before; claims > 2 {
+				t.Errorf("task %d cost %d claims", i, claims)
+			}
+			if n := b.seen.count(dispatch.Succeeded); n != i+1 {
+				t.Fatalf("%d tasks have run, want %d", n, i+1)
+			}
+		}
+	})
+}
+
+// hang makes the claims of one worker hang until their context ends.
+func (b *bubble) hang(worker cluster.WorkerID) {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.hung = worker
+}
+
+// While a queue's home hangs, the next in line takes its tasks after the steal delay.
+func TestHungHome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		var mu sync.Mutex
+		var started []time.Time
+		ranked := b.fleet(4, dispatch.Options{}, dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
+			mu.Lock()
+			started = append(started, time.Now())
+			mu.Unlock()
+			return nil
+		}))
+		b.hang(ranked[0].Worker())
+		c := b.client(dispatch.ClientOptions{})
+		for range 20 {
+			asked := time.Now()
+			_, err := c.Enqueue(t.Context(), dispatch.Task{Queue: "q", Kind: "k"})
+			b.ok(err)
+			time.Sleep(time.Second)
+			mu.Lock()
+			if len(started) != 1 || started[0].Sub(asked) > 60*time.Millisecond {
+				t.Errorf("started %v after it was enqueued", started)
+			}
+			started = nil
+			mu.Unlock()
+		}
+	})
+}
+
+// A home without a free place hands its queue over, so that a backlog is everybody's at once.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		var mu sync.Mutex
+		var started []time.Time
+		b.fleet(5, dispatch.Options{GlobalConcurrency: 2}, dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
+			mu.Lock()
+			started = append(started, time.Now())
+			mu.Unlock()
+			time.Sleep(2 * time.Second)
+			return nil
+		}))
+		c := b.client(dispatch.ClientOptions{})
+		asked := time.Now()
+		for range 10 {
+			_, err := c.Enqueue(t.Context(), dispatch.Task{Queue: "q", Kind: "k"})
+			b.ok(err)
+		}
+		time.Sleep(1900 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(started) != 10 {
+			t.Fatalf("%d of 10 tasks run, for ten places in five processes", len(started))
+		}
+		if last := slices.MaxFunc(started, time.Time.Compare); last.Sub(asked) > time.Second {
+			t.Errorf("the last one started after %v", last.Sub(asked))
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+const (
+	// stealDelay is how long a queue's homes have for a task before the next worker in line claims it.
+	stealDelay = 50 * time.Millisecond
+	// forgottenAfter is how long a note says "now" before everybody takes it for work that nobody else does.
+	forgottenAfter = 10 * time.Second
+	// actingFor is how long a worker that had to step in for a queue's homes takes itself for one.
+	actingFor = 5 * time.Second
+	// handOverPause is how often a home that has no place asks the others to step in for a queue.
+	handOverPause = 250 * time.Millisecond
+	// planInterval is how often the plan is read without a message of a new one.
+	planInterval = 30 * time.Second
+)
+
+// Everybody may claim from every queue at any time. But if all processes that hear of a task claimed it, all claims but
+// one would be for nothing. So a queue's home claims at once, the next in line a moment later in case the home is hung,
+// and the others when they are asked to by one that has no place for more, or when a note grows old.
+
+// fleetLoop keeps this process's view of the others: the leader's plan, or what it makes of the registry without one.
+func (d *Dispatcher) fleetLoop(ctx context.Context) {
+	var warned bool
+	for ctx.Err() == nil {
+		plan, err := d.readPlan(ctx)
+		switch {
+		case err == nil:
+			d.log.recovered("plan")
+			d.adopt(plan)
+			if d.opts.Leader == nil && d.hasPeers() && !warned {
+				warned = true
+				d.log.Warn("dispatch: there are several workers, and this one has no elector; set Options.Leader on all")
+			}
+		case ctx.Err() == nil:
+			d.log.failing("plan", err)
+		}
+		d.pauseOr(ctx, soonerThan(planInterval), d.planHeard)
+	}
+}
+
+// readPlan returns the leader's plan, or one of the live workers.
+func (d *Dispatcher) readPlan(ctx context.Context) (*cluster.Plan, error) {
+	if d.opts.Leader != nil {
+		if plan, err := d.store.Plan(ctx); plan != nil || err != nil {
+			return plan, err
+		}
+	}
+	workers, err := d.registry.ListWorkers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.NewPlan(workers), nil
+}
+
+// adopt makes a plan this process's own, and fits what the scheduler predicts to the new shares.
+func (d *Dispatcher) adopt(plan *cluster.Plan) {
+	now := d.opts.Clock.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.planned.Same(plan) {
+		return
+	}
+	d.planned = plan
+	clear(d.standings)
+	for name, q := range d.queues {
+		if q.settings != nil && !q.stale {
+			d.sched.SetLimits(name, d.limitsOf(q, now), now)
+		}
+	}
+}
+
+// hasPeers says whether there are other live workers, as far as this process knows.
+func (d *Dispatcher) hasPeers() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.knowsPeers()
+}
+
+// knowsPeers is hasPeers. d.mu is held.
+func (d *Dispatcher) knowsPeers() bool {
+	if d.planned == nil {
+		return false
+	}
+	for _, w := range d.planned.Workers {
+		if w.ID != d.worker {
+			return true
+		}
+	}
+	return false
+}
+
+// standing is where this process stands with a queue. d.mu is held.
+func (d *Dispatcher) standing(queue string) cluster.Standing {
+	s, known := d.standings[queue]
+	if !known {
+		if len(d.standings) >= maxStandings {
+			clear(d.standings)
+		}
+		s = d.planned.Standing(queue, d.worker)
+		d.standings[queue] = s
+	}
+	return s
+}
+
+// maxStandings bounds what is remembered of standings, which cost a hash per worker to find.
+const maxStandings = 100_000
+
+// actsAsHome says whether this process claims from a queue at once. d.mu is held.
+func (d *Dispatcher) actsAsHome(queue string, now time.Time) bool {
+	if d.standing(queue).Home() {
+		return true
+	}
+	q := d.queues[queue]
+	return q != nil && now.Before(q.actingUntil)
+}
+
+// share is this process's part of a queue's rate: with those of the other homes it makes 1. d.mu is held.
+func (d *Dispatcher) share(q *servedQueue, now time.Time) float64 {
+	if now.Before(q.actingUntil) {
+		return 1
+	}
+	return d.standing(q.name).Share
+}
+
+// turn says when it is this process's turn to claim what a hint tells of; never is for the others alone. d.mu is held.
+func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, ever bool) {
+	at = now.Add(max(h.Wait, 0))
+	s := d.standing(h.Queue)
+	switch {
+	case h.HandOver, d.actsAsHome(h.Queue, now), -h.Wait >= forgottenAfter:
+		return at, true
+	case s.Rank == s.Homes:
+		return at.Add(stealDelay), true
+	}
+	return time.Time{}, false
+}
+
+// stepIn notes that this process has found work that the queue's homes have left. d.mu is held.
+func (d *Dispatcher) stepIn(q *servedQueue, now time.Time) {
+	if s := d.standing(q.name); !s.Home() && s.Rank == s.Homes {
+		q.actingUntil = now.Add(actingFor)
+	}
+}
+
+// handOver asks the others to step in for a queue that has more due than this process, its home, has places for. d.mu is
+// held.
+func (d *Dispatcher) handOver(q *servedQueue, now time.Time) {
+	if d.sched.InFlight() >= d.opts.GlobalConcurrency && d.actsAsHome(q.name, now) {
+		d.askForHelp(q, now)
+	}
+}
+
+// askForHelp asks the others to step in for a queue: at once or, if that was done a moment ago, after the pause, if the
+// process is still full then. d.mu is held.
+func (d *Dispatcher) askForHelp(q *servedQueue, now time.Time) {
+	if !d.knowsPeers() || q.asking {
+		return
+	}
+	if pause := handOverPause - now.Sub(q.handedAt); pause > 0 {
+		q.asking = true
+		d.opts.Clock.AfterFunc(pause, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			q.asking = false
+			if d.life.loops.Err() == nil && d.queues[q.name] == q {
+				d.handOver(q, d.opts.Clock.Now())
+			}
+		})
+		return
+	}
+	q.handedAt = now
+	d.tell(Hint{Queue: q.name, HandOver: true})
+}

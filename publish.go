@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
+)
+
+const (
+	// spreadInterval is how often the plan is made anew from what is known of backlogs.
+	spreadInterval = 5 * time.Second
+	// maxSpread bounds the queues with a backlog that one plan spreads, and is counted for.
+	maxSpread = 50
+	// backlogPerHome is how many times a home's concurrency of tasks may be ready before the queue gets another home.
+	backlogPerHome = 4
+)
+
+// plan publishes who looks at which queue first, whenever workers come or go, or a backlog grows or is gone.
+func (t *term) plan(ctx context.Context) {
+	if t.number == 0 {
+		return // without an elector everybody makes a plan of their own
+	}
+	var last *cluster.Plan
+	var listedAt time.Time
+	var live *cluster.Plan // the workers
+	heard := true
+	for ctx.Err() == nil {
+		now := t.d.opts.Clock.Now()
+		if heard || now.Sub(listedAt) >= planInterval {
+			workers, err := t.d.registry.ListWorkers(ctx)
+			if err != nil {
+				t.failed(ctx, "plan", err)
+				t.d.pause(ctx, soonerThan(spreadInterval))
+				continue
+			}
+			live, listedAt = cluster.NewPlan(workers), now
+		}
+		next := &cluster.Plan{Term: t.number, Workers: live.Workers, Spread: t.spread(ctx, live)}
+		if last == nil || !next.Same(last) {
+			if last != nil {
+				next.Revision = last.Revision + 1
+			}
+			if err := t.d.store.PublishPlan(ctx, next); err != nil {
+				t.failed(ctx, "plan", err)
+			} else {
+				t.d.log.recovered("plan")
+				last = next
+				t.d.adopt(next)
+			}
+		}
+		heard = t.d.pauseOr(ctx, soonerThan(spreadInterval), t.d.workersHeard)
+	}
+}
+
+// spread gives queues whose backlog is more than their home can soon work off further homes. Only queues that were noted
+// as due for a while are counted.
+func (t *term) spread(ctx context.Context, live *cluster.Plan) map[string]int {
+	if len(live.Workers) < 2 {
+		return nil
+	}
+	concurrency := 0
+	for _, w := range live.Workers {
+		concurrency += max(w.Concurrency, 1)
+	}
+	perHome := backlogPerHome * max(concurrency/len(live.Workers), 1)
+	var overdue []Hint
+	notes, _ := t.d.lastNotes()
+	for _, h := range notes {
+		if -h.Wait >= forgottenAfter && len(overdue) < maxSpread {
+			overdue = append(overdue, h)
+		}
+	}
+	var mu sync.Mutex // guards homes
+	homes := make(map[string]int)
+	each(ctx, overdue, func(h Hint) {
+		counts, err := t.d.store.Counts(ctx, h.Queue)
+		if err != nil {
+			if !errors.Is(err, ErrQueueNotFound) {
+				t.failed(ctx, "plan", err)
+			}
+			return
+		}
+		if n := homesFor(counts.Ready, int64(perHome), len(live.Workers)); n > 1 {
+			mu.Lock()
+			homes[h.Queue] = n
+			mu.Unlock()
+		}
+	})
+	return homes
+}
+
+// homesFor is how many homes a backlog asks for: a power of two, so that it does not change with every task, and no more
+// than there are workers.
+func homesFor(ready, perHome int64, workers int) int {
+	n := 1
+	for n < workers && ready > perHome*int64(n) {
+		n *= 2
+	}
+	return min(n, workers)
+}

@@ -1,0 +1,28 @@
+-- cron_put: store a cron entry, unless it is stored just so.
+-- KEYS[1] cron   hash  name -> entry
+-- KEYS[2] next   zset  name -> ms when the leader has to look at the entry; 0 = not planned yet
+-- KEYS[3] last   string the highest revision ever given
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] name
+-- ARGV[3] content: owner and body of the entry
+-- ARGV[4] channel
+-- ARGV[5] message
+-- returns 1 stored | 0 it was stored just so
+-- keeps   an entry is in next unless it is paused or has no tick ever
+-- cost    O(log n)
+local now = clock(ARGV[1])
+local before, content = entry(redis.call('HGET', KEYS[1], ARGV[2]))
+if content == ARGV[3] then
+  return 0
+end
+local paused = before and before.paused or '0'
+local revision = following(redis.call('GET', KEYS[3]), before, now)
+local instant = string.format('%d', now)
+-- The first write is one that memory pressure refuses, so a full store takes nothing.
+redis.call('HSET', KEYS[1], ARGV[2], stored(revision, paused, instant, '0', ARGV[3]))
+redis.call('SET', KEYS[3], revision)
+if paused == '0' then
+  redis.call('ZADD', KEYS[2], 0, ARGV[2])
+end
+redis.call('PUBLISH', ARGV[4], ARGV[5])
+return 1

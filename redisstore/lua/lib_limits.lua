@@ -1,0 +1,40 @@
+-- lib_limits: put before claim; how much a queue's rate and a worker's capacity leave.
+
+-- bucket is GCRA in whole microseconds: when the bucket will be full as it is stored, how many tokens it has now, and
+-- whether what is stored had to be cut. The cut keeps a clock that jumped back, or a rate that was very low before, from
+-- blocking the queue. It has to be stored even if nothing is leased: the wait for the first token counts from it.
+local function bucket(stored, micros, burst, interval)
+  local latest = micros + burst * interval
+  local tat = math.min(math.max(stored, micros), latest)
+  return tat, math.max(math.floor((latest - tat) / interval), 0), stored > latest
+end
+
+-- amounts reads "name=amount" with spaces between.
+local function amounts(text)
+  local out = {}
+  for name, amount in string.gmatch(text, '([^ =]+)=(%d+)') do
+    out[name] = tonumber(amount)
+  end
+  return out
+end
+
+-- needs is what a record requires of a worker; nothing when it requires nothing.
+local function needs(record)
+  local flags, high, low = string.byte(record, 12), string.byte(record, 17), string.byte(record, 18)
+  if low and math.floor(flags / 4) % 2 == 1 then
+    return amounts(string.sub(record, 19, 18 + high * 256 + low))
+  end
+end
+
+-- take takes what is needed from what is free, and says whether it was there.
+local function take(free, need)
+  for name, amount in pairs(need) do
+    if amount > (free[name] or 0) then
+      return false
+    end
+  end
+  for name, amount in pairs(need) do
+    free[name] = (free[name] or 0) - amount
+  end
+  return true
+end
