@@ -56,7 +56,7 @@ func run(redisURL string, serve func(http.Handler, context.CancelFunc)) {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	d, err := dispatch.New(store, dispatch.Options{})
+	d, err := dispatch.New(store, dispatch.Options{Leader: store.Elector(redisstore.ElectorOptions{})})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,6 +64,16 @@ func run(redisURL string, serve func(http.Handler, context.CancelFunc)) {
 		log.Printf("packing %s", o.Item)
 		return nil
 	})
+	d.Handle("count", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
+		log.Print("counting the stock")
+		return nil
+	}))
+	err = d.Schedule(ctx, dispatch.Entry{ // on every process that starts: only a change changes anything
+		Name: "stocktaking", Spec: "30 6 * * mon-fri", Zone: "Europe/Berlin", Task: dispatch.Task{Kind: "count"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	go serve(takeOrders(d.Client), stop)
 	if err := d.Run(ctx); err != nil { // until a signal comes; then it drains
 		log.Fatal(err)
