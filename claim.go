@@ -17,8 +17,12 @@ const (
 	prefetchPatience = time.Second
 	// unknownKindDelay is how long a task of a kind without handler is put off, for a process that has one.
 	unknownKindDelay = 5 * time.Second
+	// firstUnknownDelay is the same when this process meets them in the queue for the first time, and others may know them.
+	firstUnknownDelay = time.Second
 	// maxUnknownKinds bounds what is remembered of kinds that producers made up.
 	maxUnknownKinds = 1000
+	// strangeFor is how long others come first with a queue of which this process could not run every task.
+	strangeFor = 10 * time.Minute
 	// strangeQueueHold is how long a queue is left alone after a full claim of nothing but such tasks, and after a smaller
 	// one for its part of that: so a hundred of them a second go by, and do not keep other tasks of the queue waiting.
 	strangeQueueHold = time.Second
@@ -50,7 +54,8 @@ type servedQueue struct {
 	// actingUntil is until when this process takes itself for the queue's home, handedAt when it last asked others to step
 	// in; see home.go.
 	actingUntil, handedAt time.Time
-	asking                bool // that is to be done again after a pause
+	strangeUntil          time.Time // until when it leaves the queue's tasks to others first, for it cannot run all of them
+	asking                bool      // that is to be done again after a pause
 }
 
 // queue returns what is remembered of a queue. d.mu is held.
@@ -152,10 +157,17 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 	if len(starters) == 0 {
 		strange = len(strangers)
 	}
+	putOff := unknownKindDelay
+	if q := d.queue(r.Queue); len(strangers) > 0 {
+		if now.After(q.strangeUntil) && d.knowsPeers() {
+			putOff = firstUnknownDelay
+		}
+		q.strangeUntil = now.Add(strangeFor)
+	}
 	d.claimAnswered(r.Queue, reply, strange, now)
 	d.mu.Unlock()
 	for _, s := range strangers {
-		d.release(s, unknownKindDelay)
+		d.release(s, putOff)
 	}
 	d.giveBack(overflow) // claims of several queues at once were each told of the same room
 	if d.life.draining.Load() {
@@ -196,6 +208,7 @@ func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Ti
 		}
 		switch {
 		case !d.canRun(leased):
+			run.stranger = true
 			strangers = append(strangers, run)
 		case !d.admit(run):
 			overflow = append(overflow, run)

@@ -21,6 +21,7 @@ type running struct {
 	startedAt time.Time // local
 	ctx       *attemptContext
 	admitted  bool // it has taken room of the process's capacity
+	stranger  bool // this process cannot run it
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time

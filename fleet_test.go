@@ -301,3 +301,56 @@ func TestHandOver(t *testing.T) {
 		}
 	})
 }
+
+// Without a leader everything flows.
+func TestNobodyLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		o := dispatch.Options{Leader: newElector()} // that nobody elects
+		b.flows(b.fleet(3, o, nothing)[0])
+	})
+}
+
+// A plan of workers that are gone keeps no task waiting.
+func TestStalePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		term, err := b.redis.BeginTerm(t.Context(), "w-gone")
+		b.ok(err)
+		b.ok(b.redis.PublishPlan(t.Context(), &cluster.Plan{Term: term, Workers: []cluster.PlanWorker{
+			{ID: "w-gone", Concurrency: 64}, {ID: "w-too", Concurrency: 64}}}))
+		b.flows(b.fleet(3, dispatch.Options{Leader: newElector()}, nothing)[0])
+	})
+}
+
+// flows demands that tasks of several queues run within a second.
+func (b *bubble) flows(d *dispatch.Dispatcher) {
+	b.Helper()
+	for i, queue := range []string{"a", "b", "c", "d", "e", "f"} {
+		before := b.seen.count(dispatch.Succeeded)
+		b.enqueue(d, dispatch.Task{Queue: queue, Kind: "k"})
+		time.Sleep(time.Second)
+		if b.seen.count(dispatch.Succeeded) != before+1 {
+			b.Errorf("task %d does not run within a second", i)
+		}
+	}
+}
+
+// A kind that the home of its queue does not know runs on the one process that does.
+func TestHomeWithoutHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		ranked := b.fleet(4, dispatch.Options{}, nothing)
+		knows := b.dispatcher(dispatch.Options{})
+		knows.Handle("new", nothing)
+		b.ok(knows.Start(t.Context()))
+		time.Sleep(time.Minute)
+		for i := range 10 {
+			b.enqueue(ranked[0], dispatch.Task{Queue: "q", Kind: "new"})
+			time.Sleep(20 * time.Second)
+			if n := b.seen.count(dispatch.Succeeded); n != i+1 {
+				t.Errorf("%d tasks have run, want %d", n, i+1)
+			}
+		}
+	})
+}

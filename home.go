@@ -131,6 +131,9 @@ func (d *Dispatcher) share(q *servedQueue, now time.Time) float64 {
 // turn says when it is this process's turn to claim what a hint tells of; never is for the others alone. d.mu is held.
 func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, ever bool) {
 	at = now.Add(max(h.Wait, 0))
+	if q := d.queues[h.Queue]; q != nil && now.Before(q.strangeUntil) && d.knowsPeers() {
+		at = at.Add(2 * stealDelay) // after the next in line
+	}
 	s := d.standing(h.Queue)
 	switch {
 	case h.HandOver, d.actsAsHome(h.Queue, now), -h.Wait >= forgottenAfter:

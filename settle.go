@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -112,7 +113,8 @@ func (r *running) until() time.Time {
 func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
 	var told <-chan struct{}
 	if reply.Moved {
-		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: d.life.draining.Load()})
+		forOthers := d.life.draining.Load() || slices.ContainsFunc(batch, func(s *settling) bool { return s.run.stranger })
+		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: forOthers})
 	}
 	now := d.opts.Clock.Now()
 	for i, s := range batch {

@@ -188,7 +188,7 @@ func (d *Dispatcher) restQueues(ctx context.Context, after time.Duration) {
 		}
 		q.emptyAt = time.Time{}
 		hints = append(hints, Hint{Queue: name, Wait: q.restUntil(now)})
-		if q.idle() && !now.Before(q.actingUntil) {
+		if q.idle() && !now.Before(q.actingUntil) && !now.Before(q.strangeUntil) {
 			delete(d.queues, name) // before the look: whoever hears of the queue from now on begins anew
 			d.sched.Forget(name)
 		}

@@ -23,8 +23,8 @@ func (s Standing) Home() bool { return s.Rank < s.Homes }
 // at home with get a new home, and a worker that joins takes over only those that it is at home with. Over many queues,
 // a worker is the first home of a part of them that follows its weight.
 //
-// A worker that the plan does not know, or that does not serve the queue, comes after all that do, with all of the rate:
-// while plans differ, too much is asked for rather than too little used. Where nobody serves the queue, as in a nil plan, whoever asks is its home with all of it.
+// A worker that the plan does not know, or that does not serve the queue by it, is a home of its own with all of the rate:
+// the plan is old, and too many claims are better than none. So is whoever asks a nil plan.
 //
 // It costs one hash for each worker of the plan, and with several homes a sort: remember the result while the plan stays.
 func (p *Plan) Standing(queue string, id WorkerID) Standing {
@@ -44,13 +44,10 @@ func (p *Plan) Standing(queue string, id WorkerID) Standing {
 		bids = append(bids, bid{id: w.ID, weight: w.weight(), score: w.weight() / -math.Log(chance(queue, w.ID))})
 		total += w.weight()
 	}
-	if len(bids) == 0 {
+	if self < 0 {
 		return Standing{Homes: 1, Share: 1}
 	}
 	homes := min(max(p.Spread[queue], 1), len(bids))
-	if self < 0 {
-		return Standing{Rank: len(bids), Homes: homes, Share: 1}
-	}
 	own := bids[self]
 	s := Standing{Homes: homes, Share: own.weight / total}
 	for _, b := range bids {

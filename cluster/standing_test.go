@@ -147,10 +147,10 @@ func TestStandingOfOthers(t *testing.T) {
 		{"no plan", nil, "mail", "w-a", cluster.Standing{Homes: 1, Share: 1}},
 		{"an empty plan", &cluster.Plan{}, "mail", "w-a", cluster.Standing{Homes: 1, Share: 1}},
 		{"nobody serves it", narrow, "hooks", "w-a", cluster.Standing{Homes: 1, Share: 1}},
-		{"a stranger", p, "mail", "w-x", cluster.Standing{Rank: 2, Homes: 1, Share: 1}},
-		{"it serves other queues", p, "hooks", "w-a", cluster.Standing{Rank: 2, Homes: 2, Share: 1}},
+		{"a stranger", p, "mail", "w-x", cluster.Standing{Homes: 1, Share: 1}},
+		{"it serves other queues", p, "hooks", "w-a", cluster.Standing{Homes: 1, Share: 1}},
 		{"only it serves it", narrow, "mail", "w-a", cluster.Standing{Homes: 1, Share: 1}},
-		{"a stranger beside the only one", narrow, "mail", "w-x", cluster.Standing{Rank: 1, Homes: 1, Share: 1}},
+		{"a stranger beside the only one", narrow, "mail", "w-x", cluster.Standing{Homes: 1, Share: 1}},
 	} {
 		if s := c.plan.Standing(c.queue, c.id); s != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, s, c.want)
