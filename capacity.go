@@ -15,8 +15,10 @@ import (
 const (
 	maxResources      = 16
 	maxResourceAmount = 1 << 53
-	// rosterAge is how old a client's view of the workers may be when it judges what fits.
-	rosterAge = 5 * time.Second
+	// rosterAge is how old a client's view of the workers may be when it judges what fits, and refusalAge how old it may
+	// be when it refuses a task.
+	rosterAge  = 5 * time.Second
+	refusalAge = 500 * time.Millisecond
 )
 
 var resourcePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
@@ -48,6 +50,10 @@ type UnschedulableError struct {
 
 // Error says all of it.
 func (e *UnschedulableError) Error() string {
+	if e.Best == 0 {
+		return fmt.Sprintf("dispatch: unschedulable: the task needs %s=%d; no worker that comes close in queue %s has any",
+			e.Resource, e.Need, e.Queue)
+	}
 	return fmt.Sprintf("dispatch: unschedulable: the task needs %s=%d; the best worker of queue %s, %s, has %d",
 		e.Resource, e.Need, e.Queue, e.Worker, e.Best)
 }
@@ -82,14 +88,14 @@ func (v *fleetView) setRequires(queue string, r cluster.Resources) {
 	v.requires[queue] = r
 }
 
-// live returns the active workers, as they were at most rosterAge ago.
-func (c *Client) live(ctx context.Context) ([]*cluster.Worker, error) {
+// live returns the active workers, as they were no longer ago than age.
+func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker, error) {
 	v := &c.fleet
 	now := c.clock.Now()
 	v.mu.Lock()
 	workers, readAt := v.workers, v.readAt
 	v.mu.Unlock()
-	if !readAt.IsZero() && now.Sub(readAt) < rosterAge {
+	if !readAt.IsZero() && now.Sub(readAt) < age {
 		return workers, nil
 	}
 	all, err := c.registry.ListWorkers(ctx)
@@ -169,15 +175,21 @@ func (c *Client) fitting(ctx context.Context, queue string, tasks []Submission, 
 	if len(requires) == 0 && !slices.ContainsFunc(tasks, func(s Submission) bool { return len(s.Requires) > 0 }) {
 		return tasks, nil
 	}
-	workers, err := c.live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	fit := make([]Submission, 0, len(tasks))
-	for i, s := range tasks {
-		s.Requires = cluster.Merge(requires, s.Requires)
-		if refused[i] = unschedulable(queue, s.Requires, workers); refused[i] == nil {
-			fit = append(fit, s)
+	var fit []Submission
+	for _, age := range []time.Duration{rosterAge, refusalAge} {
+		workers, err := c.live(ctx, age)
+		if err != nil {
+			return nil, err
+		}
+		fit = make([]Submission, 0, len(tasks))
+		for i, s := range tasks {
+			s.Requires = cluster.Merge(requires, s.Requires)
+			if refused[i] = unschedulable(queue, s.Requires, workers); refused[i] == nil {
+				fit = append(fit, s)
+			}
+		}
+		if len(fit) == len(tasks) {
+			break // nothing to refuse
 		}
 	}
 	return fit, nil

@@ -126,3 +126,40 @@ func TestCapacityBoundsWhatRuns(t *testing.T) {
 		b.ok(b.redis.CheckInvariants(t.Context(), "a"))
 	})
 }
+
+// Any number of tasks that fit nobody hide none that does, and somebody is told.
+func TestUnfitTasksHideNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		var batch []dispatch.Task
+		for range 1500 {
+			batch = append(batch, needs("k", cluster.Resources{"cpu": 9000}))
+		}
+		for range 30 {
+			batch = append(batch, needs("k", cluster.Resources{"cpu": 400}))
+		}
+		results, err := b.client(dispatch.ClientOptions{}).EnqueueMany(t.Context(), batch)
+		b.ok(err)
+		b.ok(results[1529].Err)
+		var log logged
+		d := b.dispatcher(dispatch.Options{Capacity: cluster.Resources{"cpu": 1000}, Logger: log.logger()})
+		d.Handle("k", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}))
+		b.ok(d.Start(t.Context()))
+		time.Sleep(5 * time.Second)
+		if n := b.seen.count(dispatch.Succeeded); n != 30 {
+			t.Errorf("%d of 30 tasks that fit have run", n)
+		}
+		time.Sleep(time.Minute)
+		if n := log.count("need more than this whole process has", "queue=default"); n != 1 {
+			t.Errorf("warned %d times", n)
+		}
+		before := b.store.count("Claim")
+		time.Sleep(time.Minute)
+		if n := b.store.count("Claim") - before; n > 150 { // a few passes over all of them
+			t.Errorf("%d claims in a minute for tasks that fit nobody", n)
+		}
+	})
+}

@@ -54,8 +54,12 @@ type servedQueue struct {
 	// actingUntil is until when this process takes itself for the queue's home, handedAt when it last asked others to step
 	// in; see home.go.
 	actingUntil, handedAt time.Time
-	strangeUntil          time.Time // until when it leaves the queue's tasks to others first, for it cannot run all of them
-	asking                bool      // that is to be done again after a pause
+	// skip is how many of the first due tasks do not fit, by claims since skipSince; looks counts these claims.
+	skip, looks  int
+	skipSince    time.Time
+	warnedUnfit  bool
+	strangeUntil time.Time // until when it leaves the queue's tasks to others first, for it cannot run all of them
+	asking       bool      // that is to be done again after a pause
 }
 
 // queue returns what is remembered of a queue. d.mu is held.
@@ -123,7 +127,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 	if q.unanswered == nil {
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
-			Free: maps.Clone(d.room.free),
+			Free: maps.Clone(d.room.free), Skip: q.skipped(now),
 		}
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
@@ -254,24 +258,32 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		}
 	}
 	claimed := scheduler.Claim{Leased: len(reply.Leased)}
+	q.nextDue = time.Time{}
 	if reply.Next >= 0 {
-		claimed.Next = now.Add(reply.Next)
+		q.nextDue = now.Add(reply.Next)
+		claimed.Next = q.nextDue
+	}
+	if reply.Next > 0 {
+		claimed.Next, _ = d.turn(Hint{Queue: name, Wait: reply.Next}, now) // zero: it is for others
 	}
 	switch {
 	case reply.Block == BlockedByPause:
-		claimed.Next = time.Time{} // resuming it is announced
+		claimed.Next, q.nextDue = time.Time{}, time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:
 		claimed.Retry = now.Add(min(d.rateWait(q, reply.Wait, now), d.opts.ReconcileInterval)) // the rate may be changed meanwhile
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)
 	case reply.Block == BlockedByCapacity:
+		if d.lookFurther(q, reply, now) {
+			break
+		}
 		claimed.Next = time.Time{} // it is due again when there is more room
 		defer func(at time.Time) { d.sched.Due(name, at, now) }(d.starve(q, now))
 	case strange > 0:
 		claimed.Retry = now.Add(strangeQueueHold * time.Duration(strange) / time.Duration(d.opts.PerQueueClaimCap))
 	}
-	q.emptyAt, q.nextDue = time.Time{}, claimed.Next
+	q.emptyAt = time.Time{}
 	if reply.Next != 0 || reply.Block == BlockedByPause {
 		q.emptyAt = now
 	}

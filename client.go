@@ -32,8 +32,11 @@ type Client struct {
 
 // NewClient makes a client of a store. The error is a *FieldError.
 func NewClient(store Store, o ClientOptions) (*Client, error) {
-	if store == nil {
+	if isNil(store) {
 		return nil, fieldErrorf("Store", "is nil")
+	}
+	if o.Registry != nil && isNil(o.Registry) {
+		return nil, fieldErrorf("ClientOptions.Registry", "is a nil pointer")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -28,13 +28,15 @@ type Entry struct {
 	// the tick>", whose name stays taken for at least an hour after its end: a tick makes one task.
 	Name string
 	// Spec says when: five fields for minute, hour, day of month, month and day of week, with lists (1,15), ranges
-	// (mon-fri) and steps (*/5); or @hourly, @daily, @weekly, @monthly, @yearly; or "@every 90s", at the multiples of a
-	// duration since 1970. When both days are given, either is enough.
+	// (mon-fri) and steps (*/5); or @hourly, @daily (or @midnight), @weekly, @monthly, @yearly (or @annually); or "@every 90s",
+	// at the multiples of a duration since 1970: whole seconds, at least one and at most ten years. When both days are
+	// given, either is enough. A spec that never comes true is refused.
 	//
 	// When clocks are put forward, an entry with fixed hours and minutes runs at the first instant after the gap instead of
 	// in it; when they are put back, it runs once, the first time. Entries with a * for minute or hour follow real time.
 	Spec string
-	// Zone is the time zone of the fields, such as "Europe/Berlin"; empty means UTC.
+	// Zone is the time zone of the fields, such as "Europe/Berlin"; empty means UTC. "Local" is
+	// refused, for it differs between machines.
 	Zone string
 	// Task is what is enqueued. It has no ID, Delay or ScheduleTime of its own.
 	Task Task
@@ -61,9 +63,9 @@ const maxEntryTask = 64 << 10
 
 var entryNamePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// Next returns the first n ticks after an instant, whatever the state of the entry; fewer if there are not so many. The
-// error is a *FieldError.
-func (e Entry) Next(after time.Time, n int) ([]time.Time, error) {
+// Ticks returns the first n ticks after an instant, in UTC, whatever the state of the entry; fewer if there are not so
+// many. The error is a *FieldError.
+func (e Entry) Ticks(after time.Time, n int) ([]time.Time, error) {
 	schedule, err := e.schedule()
 	if err != nil {
 		return nil, err
@@ -118,7 +120,7 @@ func (e Entry) normalize(now time.Time) (Entry, error) {
 	}
 	task, err := e.Task.normalize(now)
 	if err != nil {
-		return e, fmt.Errorf("Entry.Task: %w", err)
+		return e, within("Entry.Task", "Task", err)
 	}
 	if size := task.size(); size > maxEntryTask {
 		return e, fieldErrorf("Entry.Task", "has %d bytes, more than %d", size, maxEntryTask)

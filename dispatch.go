@@ -74,7 +74,7 @@ type Dispatcher struct {
 
 // New makes a dispatcher. The error is a *FieldError. Nothing runs before Start.
 func New(store Store, o Options) (*Dispatcher, error) {
-	if store == nil {
+	if isNil(store) {
 		return nil, fieldErrorf("Store", "is nil")
 	}
 	o = o.withDefaults()

@@ -50,7 +50,7 @@ type enqueued struct {
 // Enqueue stores a task and returns its ID once the store has it and waiting workers have been told. Calls made at the
 // same moment share one trip to the store, which is given up after 5 s.
 //
-// Errors: *FieldError for bad input; ErrDuplicateTask when the name is taken; ErrQueueNotFound with StrictQueues;
+// Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is taken; ErrQueueNotFound with StrictQueues;
 // ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,
 // and enqueuing it again under that ID stores it once. A task that has run to its end by then runs again, unless it is
 // retained or its ID was chosen by the caller.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
@@ -54,6 +55,15 @@ type FieldError struct {
 
 // Error returns the field and the problem.
 func (e *FieldError) Error() string { return "dispatch: " + e.Field + ": " + e.Problem }
+
+// within says where the field of an error is, which calls itself by the name of what it belongs to.
+func within(path, name string, err error) error {
+	var bad *FieldError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &FieldError{Field: path + strings.TrimPrefix(bad.Field, name), Problem: bad.Problem}
+}
 
 func fieldErrorf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}

@@ -156,7 +156,7 @@ func (d *Dispatcher) fireTick(ctx context.Context, e *Entry, tick time.Time) err
 	}
 	var bad *FieldError
 	if errors.As(err, &bad) || errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrUnschedulable) {
-		d.log.Warn("dispatch: a cron entry's task was refused; this tick is dropped", "entry", e.Name, "tick", tick, "error", err)
+		d.log.Warn("dispatch: a cron entry's task was refused; this tick is dropped", "entry", e.Name, "tick", tick, "queue", task.Queue, "error", err)
 		return nil
 	}
 	return err

@@ -36,7 +36,7 @@ func (d *Dispatcher) Handle(kind string, h Handler) {
 		panic("dispatch: Handle after Start")
 	case kind == "" || len(kind) > maxKindBytes:
 		panic(fmt.Sprintf("dispatch: Handle: kind %q is empty or longer than %d bytes", clip(kind, 60), maxKindBytes))
-	case h == nil:
+	case isNil(h):
 		panic("dispatch: Handle: nil handler")
 	case d.handlers[kind] != nil:
 		panic(fmt.Sprintf("dispatch: Handle: kind %q is registered already", kind))
@@ -47,6 +47,9 @@ func (d *Dispatcher) Handle(kind string, h Handler) {
 // HandleFunc registers a function for a kind whose payload is JSON of a T. A payload that does not decode is a failed
 // attempt: a newer version of the handler may understand it. It panics as Handle does.
 func HandleFunc[T any](d *Dispatcher, kind string, f func(ctx context.Context, v T) error) {
+	if f == nil {
+		panic("dispatch: HandleFunc: nil handler")
+	}
 	d.Handle(kind, HandlerFunc(func(ctx context.Context, t *Task) error {
 		var v T
 		if err := json.Unmarshal(t.Payload, &v); err != nil {

@@ -32,7 +32,9 @@ func (d *Dispatcher) fleetLoop(ctx context.Context) {
 		switch {
 		case err == nil:
 			d.log.recovered("plan")
-			d.adopt(plan)
+			if d.adopt(plan) {
+				d.readNotes(ctx, 0) // this process may be at home where it has not looked yet
+			}
 			if d.opts.Leader == nil && d.hasPeers() && !warned {
 				warned = true
 				d.log.Warn("dispatch: there are several workers, and this one has no elector; set Options.Leader on all")
@@ -58,13 +60,14 @@ func (d *Dispatcher) readPlan(ctx context.Context) (*cluster.Plan, error) {
 	return cluster.NewPlan(workers), nil
 }
 
-// adopt makes a plan this process's own, and fits what the scheduler predicts to the new shares.
-func (d *Dispatcher) adopt(plan *cluster.Plan) {
+// adopt makes a plan this process's own, and fits what the scheduler predicts to the new shares. It says whether the plan
+// tells anything new.
+func (d *Dispatcher) adopt(plan *cluster.Plan) bool {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.planned.Same(plan) {
-		return
+		return false
 	}
 	d.planned = plan
 	clear(d.standings)
@@ -73,6 +76,7 @@ func (d *Dispatcher) adopt(plan *cluster.Plan) {
 			d.sched.SetLimits(name, d.limitsOf(q, now), now)
 		}
 	}
+	return true
 }
 
 // hasPeers says whether there are other live workers, as far as this process knows.

@@ -14,6 +14,8 @@ import (
 // cleans up, and plans who looks at which queue first. No answer of Dispatch depends on there being one leader: two at
 // once do no harm, and without one tasks flow, but those of dead workers wait longer and cron entries rest.
 //
+// An elector with a method Validate() error is asked by New whether its settings can work.
+//
 // (*redisstore.Store).Elector makes the usual one; package cluster/k8s has one for Kubernetes.
 type LeaderElector interface {
 	// Acquire waits until this process leads, or ctx ends. The ID of the worker is in ctx: cluster.WorkerIDFrom. The

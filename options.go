@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -125,6 +126,17 @@ func (o Options) validate() error {
 	for _, q := range o.Queues {
 		if !queueNamePattern.MatchString(q) {
 			return fieldErrorf("Options.Queues", "%q does not match %s", clip(q, 120), queueNamePattern)
+		}
+	}
+	if o.Registry != nil && isNil(o.Registry) {
+		return fieldErrorf("Options.Registry", "is a nil pointer")
+	}
+	if o.Leader != nil && isNil(o.Leader) {
+		return fieldErrorf("Options.Leader", "is a nil pointer")
+	}
+	if v, ok := o.Leader.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("Options.Leader: %w", err)
 		}
 	}
 	for _, c := range []struct {

@@ -48,7 +48,9 @@ func (t *term) plan(ctx context.Context) {
 			} else {
 				t.d.log.recovered("plan")
 				last = next
-				t.d.adopt(next)
+				if t.d.adopt(next) {
+					t.d.readNotes(ctx, 0)
+				}
 			}
 		}
 		heard = t.d.pauseOr(ctx, soonerThan(spreadInterval), t.d.workersHeard)

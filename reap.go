@@ -28,7 +28,7 @@ func (t *term) reap(ctx context.Context) {
 				list = true // some may have been marked
 			} else {
 				t.d.log.recovered("reap")
-				list = t.buryAll(ctx, dead, buried) // again, if something was left
+				list = t.buryAll(ctx, dead, !list, buried) // again, if something was left
 			}
 		}
 		t.d.pause(ctx, soonerThan(t.d.opts.SweepInterval))
@@ -60,8 +60,9 @@ func (t *term) dead(ctx context.Context, all bool) ([]*cluster.Worker, error) {
 	return dead, nil
 }
 
-// buryAll gives away what dead workers hold, and says whether some of it is left.
-func (t *term) buryAll(ctx context.Context, dead []*cluster.Worker, buried map[grave]bool) (left bool) {
+// buryAll gives away what dead workers hold, and says whether some of it is left. They are fresh if nobody can have done
+// so before.
+func (t *term) buryAll(ctx context.Context, dead []*cluster.Worker, fresh bool, buried map[grave]bool) (left bool) {
 	for _, w := range dead {
 		g := grave{w.ID, w.LastSeen.UnixMilli()}
 		if buried[g] || w.ID == t.d.worker { // this process registers again by itself
@@ -74,11 +75,14 @@ func (t *term) buryAll(ctx context.Context, dead []*cluster.Worker, buried map[g
 			continue
 		}
 		buried[g] = true
+		if n > 0 || fresh {
+			t.d.log.Warn("dispatch: a worker is dead; its tasks are given to others", "dead_worker", w.ID,
+				"hostname", w.Hostname, "last_seen", w.LastSeen, "tasks", n)
+		}
 		select {
 		case t.died <- struct{}{}:
 		default:
 		}
-		t.d.log.Warn("dispatch: a worker is dead", "dead", w.ID, "hostname", w.Hostname, "last_seen", w.LastSeen, "tasks", n)
 	}
 	return left
 }

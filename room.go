@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
@@ -43,6 +44,42 @@ func (d *Dispatcher) vacate(r *running) {
 	clear(d.room.starved)
 	d.mu.Unlock()
 	d.poke()
+}
+
+const (
+	// skipFor is how long a claim passes over the tasks that did not fit, before it begins at the first one again.
+	skipFor = time.Second
+	// maxLooks is how many claims in a row look for a task that fits, each a few hundred tasks further.
+	maxLooks = 20
+)
+
+// skipped is how many tasks the next claim leaves aside.
+func (q *servedQueue) skipped(now time.Time) int {
+	if now.Sub(q.skipSince) >= skipFor {
+		q.skip, q.skipSince = 0, now
+	}
+	return q.skip
+}
+
+// lookFurther takes in that due tasks do not fit, and says whether to claim again at once, behind them. So many that do
+// not fit anybody do not hide others that do. d.mu is held.
+func (d *Dispatcher) lookFurther(q *servedQueue, reply *ClaimReply, now time.Time) bool {
+	q.skip = reply.Skip
+	if len(reply.Leased) > 0 {
+		q.looks = 0
+		return false
+	}
+	if reply.Skip > 0 && q.looks < maxLooks {
+		q.looks++
+		q.skipSince = now // the search goes on from here
+		return true
+	}
+	q.looks = 0
+	if !q.warnedUnfit && maps.Equal(d.room.free, d.opts.Capacity) {
+		q.warnedUnfit = true
+		d.log.Warn("dispatch: tasks wait that need more than this whole process has; see Options.Capacity", "queue", q.name)
+	}
+	return false
 }
 
 // starve leaves a queue alone whose first due tasks do not fit, until there is more room, and asks others to step in. The

@@ -3,12 +3,14 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
 
 // Schedule creates a cron entry or changes the one of its name: the new spec and task are in force from the next tick.
-// Scheduling what is there already changes nothing, and a paused entry stays paused. The error is a *FieldError for bad
-// input, or ErrStoreFull.
+// Scheduling what is there already changes nothing; a paused entry stays paused, and one that SyncSchedules keeps stays
+// with its owner. Whether the queue will take the task is seen at the tick: one that is refused is dropped, with a warning.
+// The error is a *FieldError for bad input, or ErrStoreFull.
 func (c *Client) Schedule(ctx context.Context, e Entry) error {
 	return c.putEntry(ctx, "", e)
 }
@@ -30,9 +32,9 @@ func (c *Client) SyncSchedules(ctx context.Context, owner string, entries []Entr
 		return fieldErrorf("SyncSchedules.owner", "%q does not match %s", clip(owner, 120), entryNamePattern)
 	}
 	kept := make(map[string]bool, len(entries))
-	for _, e := range entries {
+	for i, e := range entries {
 		if _, err := e.normalize(c.clock.Now()); err != nil {
-			return err
+			return within(fmt.Sprintf("SyncSchedules.entries[%d]", i), "Entry", err)
 		}
 		if kept[e.Name] {
 			return fieldErrorf("SyncSchedules.entries", "has two of the name %q", e.Name)

@@ -93,6 +93,8 @@ type ClaimRequest struct {
 	Grace time.Duration
 	// Free is what the worker has left of its capacity; nil when it states none. Tasks that do not fit stay.
 	Free cluster.Resources
+	// Skip is how many of the first due tasks to leave aside, which did not fit as an earlier answer said.
+	Skip int
 	// Version is the version of the queue's settings that the worker knows, 0 for none.
 	Version int64
 }
@@ -109,6 +111,8 @@ type ClaimReply struct {
 	// next token.
 	Block Block
 	Wait  time.Duration
+	// Skip is, with BlockedByCapacity, how many tasks to leave aside to see those behind them; 0 when all were seen.
+	Skip int
 	// Settings are the queue's, when they differ from the Version asked with; otherwise nil.
 	Settings *Queue
 }

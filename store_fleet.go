@@ -31,7 +31,8 @@ type Leadership interface {
 // CronStore keeps cron entries. Which ticks of an entry are to fire is decided by the leader alone; the store only
 // remembers up to which instant they were dealt with.
 type CronStore interface {
-	// PutEntry creates an entry or replaces one of the same name. Paused is taken over from the one before. If nothing but
+	// PutEntry creates an entry or replaces one of the same name. Paused is taken over from the one before, and so is the
+	// Owner if that of e is empty. If nothing but
 	// Paused differs from what is stored, nothing is changed; otherwise Since becomes now and Next zero, and "~cron" is
 	// announced. Revision, Since, Next and Paused of e are ignored.
 	PutEntry(ctx context.Context, e *EntryInfo) error

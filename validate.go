@@ -3,6 +3,7 @@ package dispatch
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,6 +38,18 @@ var (
 	methods          = []string{"POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"}
 	bodyMethods      = []string{"POST", "PUT", "PATCH"}
 )
+
+// isNil says whether a value of an interface type holds nothing, or a pointer or function that is nil.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan:
+		return r.IsNil()
+	}
+	return false
+}
 
 func validateQueueName(field, name string) error {
 	if name == "" {

@@ -21,7 +21,7 @@ func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.C
 	k := s.queueKeys(r.Queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
 	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
-		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free))
+		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free), r.Skip)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +42,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	out := &dispatch.ClaimReply{Next: wait(in.int()), LeaseEnd: wait(in.int())}
 	out.Block, out.Wait = dispatch.Block(in.string()), wait(in.int())
 	version, settings, paused, created := in.int(), in.string(), in.int(), in.int()
+	out.Skip = int(in.int())
 	var unreadable error
 	if settings != "" {
 		q, err := decodeSettings(settings)

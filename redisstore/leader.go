@@ -95,9 +95,12 @@ func (e *Elector) Acquire(ctx context.Context) (<-chan struct{}, error) {
 	return t.lost, nil
 }
 
+// Validate says whether the options can work, with a *dispatch.FieldError; dispatch.New asks.
+func (e *Elector) Validate() error { return checkTTL("ElectorOptions.TTL", e.ttl) }
+
 // enter begins an Acquire and says for whom.
 func (e *Elector) enter(ctx context.Context) (cluster.WorkerID, error) {
-	if err := checkTTL("ElectorOptions.TTL", e.ttl); err != nil {
+	if err := e.Validate(); err != nil {
 		return "", err
 	}
 	e.mu.Lock()

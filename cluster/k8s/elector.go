@@ -66,7 +66,7 @@ func NewLeaderElector(client kubernetes.Interface, namespace, leaseName string) 
 // Errors: that of ctx; of settings that cannot work; of an Acquire before the end of another one's leadership; of a
 // Release meanwhile.
 func (e *LeaderElector) Acquire(ctx context.Context) (lost <-chan struct{}, err error) {
-	if err := e.validate(); err != nil {
+	if err := e.Validate(); err != nil {
 		return nil, err
 	}
 	t, err := e.begin(ctx)
@@ -149,7 +149,8 @@ func (e *LeaderElector) Release() {
 	}
 }
 
-func (e *LeaderElector) validate() error {
+// Validate says what is wrong with the elector's settings; dispatch.New asks.
+func (e *LeaderElector) Validate() error {
 	if e.client == nil {
 		return errors.New("k8s: NewLeaderElector: the client is nil")
 	}

@@ -133,7 +133,7 @@ func (s *story) endWork(ctx context.Context) error {
 	say("cron: %d ticks from %s to %s, each exactly once; one came %d ms late, because nobody led",
 		t.count, t.first.Format(time.TimeOnly), t.last.Format(time.TimeOnly), t.latest.Milliseconds())
 	// Those twice were done, and their worker died before it could settle them.
-	say("all orders are delivered, %d of them twice", s.ledger.repeated("order"))
+	say("all orders are delivered; %d of them were done twice", s.ledger.repeated("order"))
 	return nil
 }
 

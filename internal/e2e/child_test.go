@@ -34,15 +34,25 @@ type settings struct {
 	Drain       time.Duration
 	Retention   time.Duration // of succeeded tasks
 	TimeURL     string        // when set, handlers ask this server for its time at their start
+	Ends        bool          // whether the process says when handlers end
+
+	// What the process is in a fleet.
+	Queues           []string
+	Elector          string        // see electors; empty is none
+	TTL, Retry       time.Duration // of the elector
+	Heartbeat, Stale time.Duration
 }
 
 // The lines that a worker process prints. Each is one write, so it is in the pipe before anything else happens.
 //
 //	ready WORKER
 //	start QUEUE ID ATTEMPT TOKEN LOCAL_MICROS REDIS_MICROS DUE_MILLIS
+//	end QUEUE ID TOKEN LOCAL_MICROS
 //	outcome QUEUE ID OUTCOME KIND ATTEMPT
 //	said QUEUE ID TEXT...
 //	stats GOROUTINES
+//	leads LOCAL_MICROS
+//	follows LOCAL_MICROS
 //	draining LOCAL_MICROS
 //	stopped MILLIS ERROR...
 //	leak TEXT...
@@ -107,7 +117,8 @@ func (c *child) work(ctx context.Context) error {
 	defer store.Close()
 	d, err := dispatch.New(store, dispatch.Options{
 		GlobalConcurrency: c.Concurrency, LeaseGrace: c.LeaseGrace, SweepInterval: c.Sweep, DrainTimeout: c.Drain,
-		RetentionSucceeded: c.Retention, Logger: log, Observer: observe,
+		RetentionSucceeded: c.Retention, Logger: log, Observer: observe, Queues: c.Queues,
+		HeartbeatInterval: c.Heartbeat, StaleJobThreshold: c.Stale, Leader: c.elector(store),
 	})
 	if err != nil {
 		return err
@@ -115,12 +126,20 @@ func (c *child) work(ctx context.Context) error {
 	behaviour := behaviours[c.Behaviour]
 	d.Handle("work", dispatch.HandlerFunc(func(ctx context.Context, t *dispatch.Task) error {
 		c.sayStart(ctx, t)
-		return behaviour(ctx, c, t)
+		err := behaviour(ctx, c, t)
+		if c.Ends {
+			a, _ := dispatch.AttemptFrom(ctx)
+			say("end %s %s %d %d", t.Queue, t.ID, a.Token, time.Now().UnixMicro())
+		}
+		return err
 	}))
 	say("ready %s", d.Worker())
 	context.AfterFunc(ctx, func() { say("draining %d", time.Now().UnixMicro()) })
 	begun := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { begun <- time.Now() })
+	if c.Elector != "" {
+		defer sayRoles(d)()
+	}
 	err = d.Run(ctx)
 	say("stopped %d %v", time.Since(<-begun).Milliseconds(), err)
 	return nil

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dispatchkit/dispatch"
 )
 
 // ledger is what the worker processes of one test have done.
 type ledger struct {
 	mu       sync.Mutex
 	starts   map[string][]started // by task ID
+	ends     map[lease]time.Time  // of handlers, when the processes say them
 	total    int                  // starts
 	last     time.Time            // of the latest start
 	outcomes map[string][]outcome // by task ID
@@ -30,6 +33,12 @@ type started struct {
 	due     time.Time
 }
 
+// lease names an attempt: tokens are those of a queue.
+type lease struct {
+	queue string
+	token int64
+}
+
 type outcome struct {
 	by      *process
 	word    string
@@ -39,7 +48,7 @@ type outcome struct {
 
 func newLedger() *ledger {
 	return &ledger{
-		starts: map[string][]started{}, outcomes: map[string][]outcome{}, counts: map[string]int{},
+		starts: map[string][]started{}, ends: map[lease]time.Time{}, outcomes: map[string][]outcome{}, counts: map[string]int{},
 		said: map[string][]string{},
 	}
 }
@@ -59,6 +68,9 @@ func (l *ledger) hear(p *process, word, rest string) {
 		l.starts[f[1]] = append(l.starts[f[1]], s)
 		l.total++
 		l.last = s.at
+	case word == "end" && len(f) == 4:
+		token, _ := strconv.ParseInt(f[2], 10, 64)
+		l.ends[lease{f[0], token}] = microTime(f[3])
 	case word == "outcome" && len(f) == 5:
 		o := outcome{by: p, word: f[2], kind: f[3]}
 		o.attempt, _ = strconv.Atoi(f[4])
@@ -99,6 +111,43 @@ func (l *ledger) totalStarts() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total
+}
+
+// startsIn are all starts of a queue's tasks, in no order, by task ID.
+func (l *ledger) startsIn(queue string) map[string][]started {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string][]started{}
+	for id, starts := range l.starts {
+		for _, s := range starts {
+			if s.queue == queue {
+				out[id] = append(out[id], s)
+			}
+		}
+	}
+	return out
+}
+
+// endOf is when the handler of an attempt has ended; zero when it has not, or nobody has said so.
+func (l *ledger) endOf(s started) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ends[lease{s.queue, s.token}]
+}
+
+// lostLeases are the outcomes of attempts that ended because their lease was given away, by task ID.
+func (l *ledger) lostLeases() map[string][]outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lost := map[string][]outcome{}
+	for id, outcomes := range l.outcomes {
+		for _, o := range outcomes {
+			if o.kind == string(dispatch.KindLeaseLost) {
+				lost[id] = append(lost[id], o)
+			}
+		}
+	}
+	return lost
 }
 
 // duplicates are the IDs of tasks that were started more than once.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // process is one worker process.
@@ -30,6 +32,7 @@ type process struct {
 	mu         sync.Mutex // guards what the process has said of itself
 	worker     string
 	goroutines []int
+	roles      []role
 	drainedAt  time.Time
 	stopped    string
 	leak       string
@@ -84,7 +87,7 @@ func (p *process) keep(started chan<- error) {
 func (p *process) hear(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
-	case "start", "outcome", "said":
+	case "start", "end", "outcome", "said":
 		p.ledger.hear(p, word, rest)
 		return
 	}
@@ -96,6 +99,8 @@ func (p *process) hear(line string) {
 	case "stats":
 		n, _ := strconv.Atoi(rest)
 		p.goroutines = append(p.goroutines, n)
+	case "leads", "follows":
+		p.roles = append(p.roles, role{word == "leads", microTime(rest)})
 	case "draining":
 		p.drainedAt = microTime(rest)
 	case "stopped":
@@ -118,6 +123,9 @@ func (p *process) workerID() string {
 	return p.worker
 }
 
+// is says whether a row of the registry is the process's.
+func (p *process) is(w *cluster.Worker) bool { return string(w.ID) == p.workerID() }
+
 func (p *process) gone() bool {
 	select {
 	case <-p.done:
@@ -125,6 +133,22 @@ func (p *process) gone() bool {
 	default:
 		return false
 	}
+}
+
+// role is what a process takes itself for from an instant on.
+type role struct {
+	leads bool
+	since time.Time
+}
+
+// role is the process's latest one.
+func (p *process) role() role {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.roles) == 0 {
+		return role{}
+	}
+	return p.roles[len(p.roles)-1]
 }
 
 // command writes a line to the process.
@@ -211,10 +235,14 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-func (b *logBuffer) tail() string {
+func (b *logBuffer) all() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text := b.buf.String()
+	return b.buf.String()
+}
+
+func (b *logBuffer) tail() string {
+	text := b.all()
 	const limit = 6_000
 	return text[max(0, len(text)-limit):]
 }

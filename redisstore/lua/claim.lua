@@ -16,15 +16,16 @@
 -- ARGV[7] bytes   of records after which no further task is leased
 -- ARGV[8] version of the settings that the caller knows
 -- ARGV[9] free    capacity of the caller as "name=amount", with spaces between; '-' = whatever a task needs fits
+-- ARGV[10] skip   of the first due tasks, which do not fit
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
---          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms,
+--          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
 --          then per task: ID, lease, due ms, record, progress or ''}
 --         | {0} no such queue | {-1} a claim with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(budget * log n)
 local LONG = string.rep('-', 65)
 local now, micros = clock(ARGV[1])
-local number, budget, limit = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7])
+local number, budget, limit, skip = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7]), tonumber(ARGV[10])
 
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
   'token', 'tombstone', 'created', 'longest')
@@ -34,7 +35,7 @@ end
 local generation = tonumber(meta[2])
 local interval, burst, concurrent = (tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), (tonumber(meta[6]) or 0)
 
-local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
+local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0}
 out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
 
 local function give(id, lease, due, record, progress)
@@ -94,12 +95,8 @@ local dropped, named, size, passed = {}, {}, 0, 0
 if places > 0 then
   local free = ARGV[9] ~= '-' and amounts(ARGV[9])
   local depth = free and math.min(2 * places + 100, 500) or places
-  local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, depth)
+  local ids, scores = first(KEYS[1], now, skip, depth)
   local hasProgress = redis.call('HLEN', KEYS[5]) > 0
-  local ids = {}
-  for i = 1, #found, 2 do
-    ids[#ids + 1] = found[i]
-  end
   local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
   step = math.min(step, free and places or #ids)
   local read, base = {}, 0
@@ -128,14 +125,15 @@ if places > 0 then
       if size > limit and (n > 1 or not fits) then
         break
       elseif fits then
-        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, found[2 * i], record, timeout or 0, progress
+        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, scores[i], record, timeout or 0, progress
       else
         passed = passed + 1
       end
     end
   end
   if #leased < places then
-    out[5] = passed > 0 and 'capacity' or '' -- the limit was not what ended it
+    out[5] = passed + skip > 0 and 'capacity' or '' -- the limit was not what ended it
+    out[11] = #ids == depth and skip + passed or 0
   end
 end
 

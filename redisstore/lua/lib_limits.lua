@@ -9,6 +9,16 @@ local function bucket(stored, micros, burst, interval)
   return tat, math.max(math.floor((latest - tat) / interval), 0), stored > latest
 end
 
+-- first is the first members of a zset up to a score, after the first skip of them, and their scores.
+local function first(zset, score, skip, limit)
+  local members, scores = {}, {}
+  local found = redis.call('ZRANGEBYSCORE', zset, '-inf', score, 'WITHSCORES', 'LIMIT', skip, limit)
+  for i = 1, #found, 2 do
+    members[#members + 1], scores[#scores + 1] = found[i], found[i + 1]
+  end
+  return members, scores
+end
+
 -- amounts reads "name=amount" with spaces between.
 local function amounts(text)
   local out = {}

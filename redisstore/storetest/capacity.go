@@ -15,6 +15,7 @@ var capacityCases = []testcase{
 	{"what one claim takes counts together", capacityAddsUp},
 	{"a name that the capacity lacks is zero", capacityLacksName},
 	{"a claim passes over what does not fit", capacityPassesOver},
+	{"a claim sees behind any number of tasks that do not fit", capacitySkips},
 	{"a repeated claim answers the same", capacityRepeated},
 	{"what a queue requires has to be known to the sender", queueRequires},
 	{"a queue that does not exist requires nothing", newQueueRequires},
@@ -82,6 +83,38 @@ func capacityPassesOver(e *env) {
 	r := e.within(cluster.Resources{"cpu": 8}, 2)
 	equal(e, "leased", leasedIDs(r.Leased), []string{"plain", "small"})
 	equal(e, "next", r.Next, 0)
+}
+
+func capacitySkips(e *env) {
+	for range 6 {
+		var batch []dispatch.Submission
+		for range 200 {
+			batch = append(batch, submit(fmt.Sprintf("big%04d", e.nextSeq("big", queue, alice)), requiring(cluster.Resources{"cpu": 9})))
+		}
+		e.enqueue(batch...)
+	}
+	e.advance(time.Millisecond)
+	e.put("plain")
+	r := e.request(alice, 2)
+	r.Free = cluster.Resources{"cpu": 8}
+	for looks := 1; ; looks++ {
+		reply := e.send(r)
+		if got := leasedIDs(reply.Leased); len(got) > 0 {
+			equal(e, "leased", got, []string{"plain"})
+			break
+		}
+		equal(e, "block", reply.Block, dispatch.BlockedByCapacity)
+		if reply.Skip <= r.Skip || looks > 20 {
+			e.Fatalf("claim %d skips %d, and the next one %d", looks, r.Skip, reply.Skip)
+		}
+		r.Skip = reply.Skip
+		r.Seq = e.nextSeq("claim", queue, alice)
+	}
+	// Skipping more than there are sees nothing, and begins anew.
+	r.Seq, r.Skip = e.nextSeq("claim", queue, alice), 5000
+	reply := e.send(r)
+	equal(e, "block", reply.Block, dispatch.BlockedByCapacity)
+	equal(e, "skip", reply.Skip, 0)
 }
 
 func capacityRepeated(e *env) {
