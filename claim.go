@@ -30,48 +30,6 @@ const (
 	concurrencyHold = time.Second
 )
 
-// servedQueue is what this process remembers of a queue. Dispatcher.mu guards it.
-type servedQueue struct {
-	name     string
-	settings *Queue // of the last claim; nil before
-	// stale says that the settings were changed, or may have been, since the last claim was sent: the next one asks for
-	// them, and until then the scheduler is told of no limits.
-	stale bool
-
-	// unanswered is a claim that was sent and whose answer is not known; it is repeated before anything else.
-	unanswered *ClaimRequest
-	sentAt     time.Time // when it was sent first
-	failures   int       // claims that failed in a row
-
-	// leaseEnd is when the earliest lease of the queue ends, as far as known; zero is unknown.
-	leaseEnd time.Time
-	// answeredAt is when a claim was answered last, which told of the earliest lease end.
-	answeredAt time.Time
-	// emptyAt is when a claim last found no task due, until the queue's note has been put right; zero is "not empty".
-	// nextDue is when, by that claim, the next task is due; zero is never.
-	emptyAt, nextDue time.Time
-
-	// actingUntil is until when this process takes itself for the queue's home, handedAt when it last asked others to step
-	// in; see home.go.
-	actingUntil, handedAt time.Time
-	// skip is how many of the first due tasks do not fit, by claims since skipSince; looks counts these claims.
-	skip, looks  int
-	skipSince    time.Time
-	warnedUnfit  bool
-	strangeUntil time.Time // until when it leaves the queue's tasks to others first, for it cannot run all of them
-	asking       bool      // that is to be done again after a pause
-}
-
-// queue returns what is remembered of a queue. d.mu is held.
-func (d *Dispatcher) queue(name string) *servedQueue {
-	q := d.queues[name]
-	if q == nil {
-		q = &servedQueue{name: name}
-		d.queues[name] = q
-	}
-	return q
-}
-
 // claimLoop hands out grants as long as there are any and sleeps until the next queue is due, or something happens. It
 // is the only caller of the scheduler's Next.
 func (d *Dispatcher) claimLoop(ctx context.Context) {
@@ -93,7 +51,7 @@ func (d *Dispatcher) claimLoop(ctx context.Context) {
 func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.isolated {
+	if d.isolated.Load() {
 		return time.Hour // rejoin wakes the loop
 	}
 	for {
@@ -129,6 +87,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
 			Free: maps.Clone(d.room.free), Skip: q.skipped(now),
 		}
+		q.vacated = d.room.vacated
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
 			q.unanswered.Version = q.settings.Version
@@ -174,10 +133,8 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 		d.release(s, putOff)
 	}
 	d.giveBack(overflow) // claims of several queues at once were each told of the same room
-	if d.life.draining.Load() {
-		for _, s := range starters {
-			d.release(s, 0)
-		}
+	if d.life.draining.Load() || d.isolated.Load() {
+		d.giveBack(starters)
 	} else {
 		d.pool.Add(starters...)
 	}
@@ -254,10 +211,11 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 	if reply.Settings != nil {
 		q.settings = reply.Settings
 		if !q.stale {
-			d.sched.SetLimits(name, d.limitsOf(q, now), now)
+			d.sched.SetLimits(name, d.limitsOf(q), now)
 		}
 	}
 	claimed := scheduler.Claim{Leased: len(reply.Leased)}
+	var again time.Time // when to look again for tasks that fit
 	q.nextDue = time.Time{}
 	if reply.Next >= 0 {
 		q.nextDue = now.Add(reply.Next)
@@ -270,7 +228,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 	case reply.Block == BlockedByPause:
 		claimed.Next, q.nextDue = time.Time{}, time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:
-		claimed.Retry = now.Add(min(d.rateWait(q, reply.Wait, now), d.opts.ReconcileInterval)) // the rate may be changed meanwhile
+		claimed.Retry = now.Add(min(reply.Wait, d.opts.ReconcileInterval)) // the rate may be changed meanwhile
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)
@@ -278,8 +236,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		if d.lookFurther(q, reply, now) {
 			break
 		}
-		claimed.Next = time.Time{} // it is due again when there is more room
-		defer func(at time.Time) { d.sched.Due(name, at, now) }(d.starve(q, now))
+		claimed.Next, again = time.Time{}, d.starve(q, now)
 	case strange > 0:
 		claimed.Retry = now.Add(strangeQueueHold * time.Duration(strange) / time.Duration(d.opts.PerQueueClaimCap))
 	}
@@ -292,38 +249,17 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		q.leaseEnd = now.Add(reply.LeaseEnd)
 	}
 	d.sched.Claimed(name, claimed, now)
-	if len(reply.Leased) > 0 {
+	if !again.IsZero() {
+		d.sched.Due(name, again, now)
+	}
+	if len(reply.Leased) > strange {
 		d.stepIn(q, now)
 	}
+	d.adapt(q, reply, now)
 	if reply.Next == 0 && reply.Block == "" {
 		d.handOver(q, now)
 	}
 	d.tellQuiet(now)
-}
-
-// limitsOf is what this process's scheduler predicts of a queue: the queue's limits, of whose rate a process that is not
-// at home takes its share. d.mu is held.
-func (d *Dispatcher) limitsOf(q *servedQueue, now time.Time) scheduler.Limits {
-	l := scheduler.Limits{Weight: q.settings.Weight, Concurrent: max(q.settings.MaxConcurrent, 0)}
-	if q.settings.Rate > 0 {
-		share := d.share(q, now)
-		l.Rate = q.settings.Rate * share
-		l.Burst = max(int(float64(q.settings.EffectiveBurst())*share), 1)
-	}
-	return l
-}
-
-// rateWait is how long this process waits after a claim that found no token: until there is one, or for its share of
-// them. d.mu is held.
-func (d *Dispatcher) rateWait(q *servedQueue, token time.Duration, now time.Time) time.Duration {
-	if q.settings == nil || q.settings.Rate <= 0 {
-		return token
-	}
-	share := d.share(q, now)
-	if share >= 1 {
-		return token
-	}
-	return max(token, time.Duration(float64(time.Second)/(q.settings.Rate*share)))
 }
 
 // claimFailed puts a queue off after a claim that got no answer. The claim stays unanswered: it may have leased tasks,

@@ -32,7 +32,7 @@ type running struct {
 // run is the pool's function: one attempt, from start to settlement.
 func (d *Dispatcher) run(r *running) {
 	now := d.opts.Clock.Now()
-	if d.life.draining.Load() || r.leaseUntil.Sub(now) < r.leased.Task.Timeout/2 {
+	if d.life.draining.Load() || d.isolated.Load() || r.leaseUntil.Sub(now) < r.leased.Task.Timeout/2 {
 		d.release(r, 0) // a lease with little time left is not worth an attempt
 		return
 	}
@@ -72,7 +72,7 @@ func (r *running) start(now time.Time) {
 	r.ctx = newAttemptContext(r.d.opts.Clock, r, deadline)
 	r.d.mu.Lock()
 	r.d.running[r] = struct{}{}
-	ended, isolated := r.d.attemptsEnded, r.d.isolated
+	ended, isolated := r.d.attemptsEnded, r.d.isolated.Load()
 	r.d.mu.Unlock()
 	switch {
 	case ended:

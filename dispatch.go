@@ -42,11 +42,14 @@ type Dispatcher struct {
 	signal, planHeard, workersHeard, cronHeard chan struct{}
 	// leading says that the duties of the leader are this process's.
 	leading atomic.Bool
+	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
+	isolated atomic.Bool
 	// led is closed when the elector is done with, and beaten when the last heartbeat is over.
 	led, beaten chan struct{}
 
-	// reading is held by the one that reads notes, firing by the one that fires cron entries.
-	reading, firing chan struct{}
+	// reading is held by the one that reads notes, firing by the one that fires cron entries, sweeping by the one that
+	// sweeps.
+	reading, firing, sweeping chan struct{}
 
 	mu         sync.Mutex // guards what follows
 	middleware []func(Handler) Handler
@@ -61,8 +64,6 @@ type Dispatcher struct {
 	room       room
 	notes      []Hint // as they were read last, at notesAt
 	notesAt    time.Time
-	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
-	isolated bool
 	// planned is the plan in force, nil before the first; standings are this process's places in it, as far as asked for.
 	planned   *cluster.Plan
 	standings map[string]cluster.Standing
@@ -89,7 +90,8 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		handlers: make(map[string]Handler),
 		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent}),
 		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
-		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), cronHeard: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
+		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
+		cronHeard: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
 		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),
 		sched:   scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
 		queues:  make(map[string]*servedQueue),

@@ -142,7 +142,7 @@ func (d *Dispatcher) WaitIdle(ctx context.Context) error {
 	for {
 		d.sweepQueues(ctx, d.queuesToSweep(0))
 		if d.opts.Leader == nil {
-			if _, err := (&term{d: d}).fireDue(ctx); err != nil {
+			if _, err := d.fireDue(ctx, 0); err != nil {
 				return err
 			}
 		}

@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -15,8 +17,6 @@ const (
 	cronStale = 10 * time.Second
 	// missedAfter is how late a tick is missed, and dealt with as the entry's Misfire says.
 	missedAfter = time.Minute
-	// unreadableHold is how long entries are left alone of which none can be fired.
-	unreadableHold = time.Minute
 	// maxMissed is how many missed ticks MisfireAll fires.
 	maxMissed = 100
 )
@@ -26,7 +26,7 @@ const (
 // on: a leader that dies in between is followed by one that stores it again, in vain.
 func (t *term) fireCron(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		wait, err := t.fireDue(ctx)
+		wait, err := t.d.fireDue(ctx, t.number)
 		if err != nil {
 			t.failed(ctx, "cron", err)
 			failures++
@@ -42,53 +42,67 @@ func (t *term) fireCron(ctx context.Context) {
 	}
 }
 
-// fireDue fires a batch of entries that are due, and says how long until the next one is; below zero is not known. An
-// entry that fails does not hold up the others; the error is that of one of them.
-func (t *term) fireDue(ctx context.Context) (wait time.Duration, err error) {
+// fireDue fires all entries that are due, and says how long until the next one is; below zero is not known. An entry that
+// fails, or that cannot be fired by this process, does not hold up the others: those behind it are asked for past it. The
+// error is that of one that failed.
+func (d *Dispatcher) fireDue(ctx context.Context, term int64) (wait time.Duration, err error) {
 	select {
-	case t.d.firing <- struct{}{}: // a tick that is stored is announced before somebody else here finds it stored
+	case d.firing <- struct{}{}: // a tick that is stored is announced before somebody else here finds it stored
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	defer func() { <-t.d.firing }()
-	asked := t.d.opts.Clock.Now()
-	due, now, wait, err := t.d.store.DueEntries(ctx, cronBatch)
-	if err != nil {
-		return 0, err
-	}
-	unreadable := 0
-	for _, e := range due {
-		if ctx.Err() != nil || t.d.opts.Clock.Now().Sub(asked) > cronStale {
-			return 0, err
+	defer func() { <-d.firing }()
+	next := time.Duration(-1)
+	for stuck := 0; ; {
+		asked := d.opts.Clock.Now()
+		due, now, wait, failed := d.store.DueEntries(ctx, stuck, cronBatch)
+		if failed != nil {
+			return 0, failed
 		}
-		next, failed := t.fireEntry(ctx, e, now)
-		switch {
-		case errors.Is(failed, errUnreadable):
-			t.d.log.Error("dispatch: a cron entry cannot be fired by this process", "entry", e.Name, "error", failed)
-			unreadable++
-			continue
-		case failed != nil:
-			err = fmt.Errorf("cron entry %s: %w", e.Name, failed)
-			if errors.Is(failed, ErrLeadershipLost) {
-				return 0, err
+		var mu sync.Mutex // guards what follows
+		each(ctx, due, func(e *EntryInfo) {
+			if d.opts.Clock.Now().Sub(asked) > cronStale {
+				mu.Lock()
+				next = 0 // this process was frozen, or the store is slow: it asks again
+				mu.Unlock()
+				return
 			}
-			continue
-		}
-		if left := next.Sub(now); !next.IsZero() && (wait < 0 || left < wait) {
-			wait = left
+			at, failed := d.fireEntry(ctx, e, now, term)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil {
+				stuck++
+			}
+			if errors.Is(failed, errUnreadable) {
+				d.log.failing("cron entry "+e.Name, failed)
+				return
+			}
+			if failed != nil {
+				err = cmp.Or(err, fmt.Errorf("cron entry %s: %w", e.Name, failed))
+				return
+			}
+			d.log.recovered("cron entry " + e.Name)
+			next = shorter(next, at.Sub(now), !at.IsZero())
+		})
+		if wait != 0 || len(due) == 0 || errors.Is(err, ErrLeadershipLost) || ctx.Err() != nil {
+			return shorter(next, wait, wait >= 0), err
 		}
 	}
-	if unreadable > 0 && unreadable == len(due) {
-		wait = unreadableHold // they stay due
+}
+
+// shorter is the shorter of two waits, of which the first may be below zero for none and the second is if it counts.
+func shorter(wait, other time.Duration, counts bool) time.Duration {
+	if counts && (wait < 0 || other < wait) {
+		return other
 	}
-	return wait, err
+	return wait
 }
 
 var errUnreadable = errors.New("dispatch: unreadable cron entry")
 
 // fireEntry fires the ticks of an entry up to now and moves it on, to the next tick. An entry that this version cannot
 // read, or whose zone it does not know, is left as it is for another leader to fire.
-func (t *term) fireEntry(ctx context.Context, e *EntryInfo, now time.Time) (next time.Time, err error) {
+func (d *Dispatcher) fireEntry(ctx context.Context, e *EntryInfo, now time.Time, term int64) (next time.Time, err error) {
 	schedule, err := e.schedule()
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%w: %w", errUnreadable, err)
@@ -96,7 +110,7 @@ func (t *term) fireEntry(ctx context.Context, e *EntryInfo, now time.Time) (next
 	onTime := now.Add(-missedAfter)
 	ticks, missed := e.missedTicks(schedule, onTime)
 	if missed > 0 {
-		t.d.log.Warn("dispatch: ticks of a cron entry were missed", "entry", e.Name, "missed", missed,
+		d.log.Warn("dispatch: ticks of a cron entry were missed", "entry", e.Name, "missed", missed,
 			"fired", len(ticks), "policy", e.Misfire)
 	}
 	if e.Since.After(onTime) {
@@ -104,13 +118,13 @@ func (t *term) fireEntry(ctx context.Context, e *EntryInfo, now time.Time) (next
 	}
 	fresh, _ := schedule.Last(onTime, now, int(missedAfter/time.Second)+1)
 	for _, tick := range append(ticks, fresh...) {
-		if err := t.d.fireTick(ctx, &e.Entry, tick); err != nil {
+		if err := d.fireTick(ctx, &e.Entry, tick); err != nil {
 			return time.Time{}, err
 		}
 	}
 	next, _ = schedule.Next(now)
-	_, err = t.d.store.AdvanceEntry(ctx, EntryAdvance{
-		Name: e.Name, Revision: e.Revision, Since: now, Next: next, Term: t.number,
+	_, err = d.store.AdvanceEntry(ctx, EntryAdvance{
+		Name: e.Name, Revision: e.Revision, Since: now, Next: next, Term: term,
 	})
 	return next, err
 }

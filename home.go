@@ -73,7 +73,7 @@ func (d *Dispatcher) adopt(plan *cluster.Plan) bool {
 	clear(d.standings)
 	for name, q := range d.queues {
 		if q.settings != nil && !q.stale {
-			d.sched.SetLimits(name, d.limitsOf(q, now), now)
+			d.sched.SetLimits(name, d.limitsOf(q), now)
 		}
 	}
 	return true
@@ -124,16 +124,9 @@ func (d *Dispatcher) actsAsHome(queue string, now time.Time) bool {
 	return q != nil && now.Before(q.actingUntil)
 }
 
-// share is this process's part of a queue's rate: with those of the other homes it makes 1. d.mu is held.
-func (d *Dispatcher) share(q *servedQueue, now time.Time) float64 {
-	if now.Before(q.actingUntil) {
-		return 1
-	}
-	return d.standing(q.name).Share
-}
-
-// turn says when it is this process's turn to claim what a hint tells of; never is for the others alone. d.mu is held.
-func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, ever bool) {
+// turn says when it is this process's turn to claim what a hint tells of, and whether it ever is: most tasks are for others
+// alone. d.mu is held.
+func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, mine bool) {
 	at = now.Add(max(h.Wait, 0))
 	if q := d.queues[h.Queue]; q != nil && now.Before(q.strangeUntil) && d.knowsPeers() {
 		at = at.Add(2 * stealDelay) // after the next in line
@@ -148,35 +141,45 @@ func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, ever bool) {
 	return time.Time{}, false
 }
 
-// stepIn notes that this process has found work that the queue's homes have left. d.mu is held.
+// stepIn makes the next in line act as a home for a while, when it has found work that the homes have left. d.mu is held.
 func (d *Dispatcher) stepIn(q *servedQueue, now time.Time) {
 	if s := d.standing(q.name); !s.Home() && s.Rank == s.Homes {
 		q.actingUntil = now.Add(actingFor)
 	}
 }
 
-// handOver asks the others to step in for a queue that has more due than this process, its home, has places for. d.mu is
-// held.
+// handOver asks the others to step in for a queue that has more due than this process has places for: its home at once,
+// and the next in line after the delay in which the homes may have taken it. d.mu is held.
 func (d *Dispatcher) handOver(q *servedQueue, now time.Time) {
-	if d.sched.InFlight() >= d.opts.GlobalConcurrency && d.actsAsHome(q.name, now) {
-		d.askForHelp(q, now)
+	if !d.lacksRoom(q) {
+		return
+	}
+	if s := d.standing(q.name); d.actsAsHome(q.name, now) {
+		d.askForHelp(q, 0, now)
+	} else if s.Rank == s.Homes {
+		d.askForHelp(q, stealDelay, now)
 	}
 }
 
-// askForHelp asks the others to step in for a queue: at once or, if that was done a moment ago, after the pause, if the
-// process is still full then. d.mu is held.
-func (d *Dispatcher) askForHelp(q *servedQueue, now time.Time) {
+// lacksRoom says whether this process cannot take a task of a queue at the moment. d.mu is held.
+func (d *Dispatcher) lacksRoom(q *servedQueue) bool {
+	return d.sched.InFlight() >= d.opts.GlobalConcurrency || d.room.starved[q.name]
+}
+
+// askForHelp asks the others to step in for a queue, if this process still lacks room after the delay, and no sooner than
+// a pause after it last did so. d.mu is held.
+func (d *Dispatcher) askForHelp(q *servedQueue, delay time.Duration, now time.Time) {
 	if !d.knowsPeers() || q.asking {
 		return
 	}
-	if pause := handOverPause - now.Sub(q.handedAt); pause > 0 {
+	if pause := max(handOverPause-now.Sub(q.handedAt), delay); pause > 0 {
 		q.asking = true
 		d.opts.Clock.AfterFunc(pause, func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			q.asking = false
-			if d.life.loops.Err() == nil && d.queues[q.name] == q {
-				d.handOver(q, d.opts.Clock.Now())
+			if d.life.loops.Err() == nil && d.queues[q.name] == q && d.lacksRoom(q) {
+				d.askForHelp(q, 0, d.opts.Clock.Now())
 			}
 		})
 		return

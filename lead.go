@@ -36,6 +36,8 @@ type term struct {
 	number int64
 	// end ends the term, with its reason.
 	end context.CancelCauseFunc
+	// others says that reap has seen other workers that are not dead; only reap uses it.
+	others bool
 	// died holds a signal when a worker has died.
 	died chan struct{}
 }
@@ -62,7 +64,7 @@ func (d *Dispatcher) leadLoop(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		d.log.Warn("dispatch: does not lead", "error", err)
+		d.log.failing("lead", err)
 		d.pause(ctx, backoffAfter(failures))
 	}
 }
@@ -78,6 +80,7 @@ func (d *Dispatcher) leadOnce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("begin term: %w", err)
 	}
+	d.log.recovered("lead")
 	d.log.Info("dispatch: leads", "term", number)
 	return d.runDuties(ctx, number, lost)
 }

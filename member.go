@@ -31,7 +31,7 @@ func (d *Dispatcher) newMember() (*cluster.Member, error) {
 // to others, whose leases count. What it ends now goes back uncounted, if the store takes it in time.
 func (d *Dispatcher) isolate() {
 	d.mu.Lock()
-	d.isolated = true
+	d.isolated.Store(true)
 	open := slices.Collect(maps.Keys(d.running))
 	d.mu.Unlock()
 	d.log.Warn("dispatch: no heartbeat got through; this process claims nothing and ends what it runs",
@@ -44,9 +44,7 @@ func (d *Dispatcher) isolate() {
 
 // rejoin takes up the work again.
 func (d *Dispatcher) rejoin() {
-	d.mu.Lock()
-	d.isolated = false
-	d.mu.Unlock()
+	d.isolated.Store(false)
 	d.log.Info("dispatch: heartbeats get through again; this process claims")
 	d.poke()
 }

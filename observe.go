@@ -75,7 +75,7 @@ func (l *logger) failing(call string, err error, args ...any) {
 	first := l.bad[call] == 1
 	l.mu.Unlock()
 	if first {
-		l.Warn("dispatch: the store does not answer; retrying", append([]any{"call", call, "error", err}, args...)...)
+		l.Warn("dispatch: a call fails; retrying", append([]any{"call", call, "error", err}, args...)...)
 	}
 }
 
@@ -85,6 +85,6 @@ func (l *logger) recovered(call string) {
 	delete(l.bad, call)
 	l.mu.Unlock()
 	if failures > 0 {
-		l.Info("dispatch: the store answers again", "call", call, "failures", failures)
+		l.Info("dispatch: the call succeeds again", "call", call, "failures", failures)
 	}
 }

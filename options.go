@@ -61,7 +61,8 @@ type Options struct {
 	// ReconcileInterval is how often the notes of waiting work are read for those that no message has told of. 0 means
 	// 5 s.
 	ReconcileInterval time.Duration
-	// Registry keeps the workers; nil means the store.
+	// Registry keeps the workers; nil means the store. With another registry nobody is told when workers come and go, and
+	// the plan follows within 30 s.
 	Registry cluster.Store
 	// RetentionFailed is how long dead tasks stay readable. 0 means 7 days; negative: they are gone at once.
 	RetentionFailed time.Duration
@@ -146,10 +147,10 @@ func (o Options) validate() error {
 	}{
 		{"CleanupInterval", o.CleanupInterval, 100 * time.Millisecond, 24 * time.Hour},
 		{"DrainTimeout", o.DrainTimeout, time.Millisecond, 24 * time.Hour},
-		{"HeartbeatInterval", o.HeartbeatInterval, 10 * time.Millisecond, 24 * time.Hour},
+		{"HeartbeatInterval", o.HeartbeatInterval, 10 * time.Millisecond, 6 * time.Hour},
 		{"LeaseGrace", o.LeaseGrace, 100 * time.Millisecond, time.Hour},
 		{"ReconcileInterval", o.ReconcileInterval, 10 * time.Millisecond, time.Hour},
-		{"StaleJobThreshold", o.StaleJobThreshold, 20 * time.Millisecond, 48 * time.Hour},
+		{"StaleJobThreshold", o.StaleJobThreshold, 20 * time.Millisecond, 12 * time.Hour},
 		{"SweepInterval", o.SweepInterval, 10 * time.Millisecond, time.Hour},
 		{"RetentionSucceeded", o.RetentionSucceeded, 0, maxSchedule},
 		{"RetentionFailed", max(o.RetentionFailed, 0), 0, maxSchedule},

@@ -8,37 +8,43 @@ import (
 	"github.com/dispatchkit/dispatch/cluster"
 )
 
-var errWorkerDied = errors.New("the worker died or was cut off")
+// relistAfter is how many passes of reap go by before all dead workers are looked at again, whoever has marked them.
+const relistAfter = 6
 
-// grave is a worker's death: the same worker may die more than once.
-type grave struct {
+var (
+	errWorkerDied = errors.New("the worker died or was cut off")
+	errNotSettled = errors.New("dispatch: lost leases could not be settled")
+)
+
+// death is one of a worker: the same worker may die more than once.
+type death struct {
 	id       cluster.WorkerID
 	lastSeen int64
 }
 
-// reap marks workers dead that are not heard of any more and settles their leases as lost, every SweepInterval. The rows
-// stay until all leases are settled, so a leader that dies on the way is followed by one that begins anew.
+// reap marks workers dead that are not heard of any more and settles their leases as lost, every SweepInterval. Their
+// rows stay, so what a leader leaves undone another one does, who begins anew.
 func (t *term) reap(ctx context.Context) {
-	buried := make(map[grave]bool)
-	for list := true; ctx.Err() == nil; {
-		if list || t.d.hasPeers() {
-			dead, err := t.dead(ctx, list)
-			if err != nil {
-				t.failed(ctx, "reap", err)
-				list = true // some may have been marked
-			} else {
-				t.d.log.recovered("reap")
-				list = t.buryAll(ctx, dead, !list, buried) // again, if something was left
-			}
+	settled := make(map[death]bool)
+	for pass, list := 0, true; ctx.Err() == nil; pass++ {
+		dead, err := t.markDead(ctx, list || pass%relistAfter == 0)
+		list = err != nil // some may have been marked all the same
+		if err == nil {
+			t.d.log.recovered("reap")
+			list, err = t.settleDead(ctx, dead, settled)
+		}
+		if err != nil {
+			t.failed(ctx, "reap", err)
 		}
 		t.d.pause(ctx, soonerThan(t.d.opts.SweepInterval))
 	}
 }
 
-// dead returns workers that are dead: those that it has just marked, and if all says so those marked before.
-func (t *term) dead(ctx context.Context, all bool) ([]*cluster.Worker, error) {
+// markDead marks silent workers dead, if there were others at the last listing. It returns them or, if all says so, all
+// dead ones. Only reap calls it.
+func (t *term) markDead(ctx context.Context, all bool) ([]*cluster.Worker, error) {
 	var dead []*cluster.Worker
-	if t.d.steady() {
+	if t.others && t.d.steady() {
 		var err error
 		if dead, err = t.d.registry.ReapDeadWorkers(ctx, t.d.opts.StaleJobThreshold); err != nil {
 			return nil, err
@@ -51,83 +57,87 @@ func (t *term) dead(ctx context.Context, all bool) ([]*cluster.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	dead = dead[:0]
+	dead, t.others = nil, false
 	for _, w := range workers {
 		if w.State == cluster.StateDead {
 			dead = append(dead, w)
+		} else if w.ID != t.d.worker {
+			t.others = true
 		}
 	}
 	return dead, nil
 }
 
-// buryAll gives away what dead workers hold, and says whether some of it is left. They are fresh if nobody can have done
-// so before.
-func (t *term) buryAll(ctx context.Context, dead []*cluster.Worker, fresh bool, buried map[grave]bool) (left bool) {
+// settleDead gives away what dead workers hold, unless that was done, and says whether to list the dead again soon:
+// because something is left, or because another leader may have marked some at the same time.
+func (t *term) settleDead(ctx context.Context, dead []*cluster.Worker, settled map[death]bool) (again bool, err error) {
+	var ids []cluster.WorkerID
 	for _, w := range dead {
-		g := grave{w.ID, w.LastSeen.UnixMilli()}
-		if buried[g] || w.ID == t.d.worker { // this process registers again by itself
-			continue
-		}
-		n, err := t.bury(ctx, w.ID)
-		if err != nil {
-			t.failed(ctx, "reap", err)
-			left = true
-			continue
-		}
-		buried[g] = true
-		if n > 0 || fresh {
-			t.d.log.Warn("dispatch: a worker is dead; its tasks are given to others", "dead_worker", w.ID,
-				"hostname", w.Hostname, "last_seen", w.LastSeen, "tasks", n)
-		}
-		select {
-		case t.died <- struct{}{}:
-		default:
+		if w.ID != t.d.worker && !settled[death{w.ID, w.LastSeen.UnixMilli()}] { // this process registers again by itself
+			ids = append(ids, w.ID)
 		}
 	}
-	return left
+	if len(ids) == 0 {
+		return false, nil
+	}
+	tasks, err := t.settleHeld(ctx, ids)
+	t.d.log.Warn("dispatch: workers are dead; their tasks are given to others", "dead_workers", ids, "tasks", tasks)
+	if err != nil {
+		return true, err
+	}
+	for _, w := range dead {
+		settled[death{w.ID, w.LastSeen.UnixMilli()}] = true
+	}
+	select {
+	case t.died <- struct{}{}:
+	default:
+	}
+	return true, nil
 }
 
-// bury settles all leases of a dead worker. Every queue with a lease is noted, so queues that are not need no look.
-func (t *term) bury(ctx context.Context, id cluster.WorkerID) (tasks int, err error) {
+// settleHeld settles all leases of dead workers. A queue with a lease is noted, unless its note was lost with one of
+// these workers in its last seconds: then its leases end by themselves.
+func (t *term) settleHeld(ctx context.Context, ids []cluster.WorkerID) (tasks int, err error) {
 	hints, err := t.d.store.Hints(ctx, maxSchedule)
 	if err != nil {
 		return 0, err
 	}
 	var mu sync.Mutex // guards tasks and err
 	each(ctx, hints, func(h Hint) {
-		n, e := t.buryQueue(ctx, id, h.Queue)
+		n, e := t.settleHeldIn(ctx, h.Queue, ids)
 		mu.Lock()
 		tasks += n
 		err = errors.Join(err, e)
 		mu.Unlock()
 	})
-	return tasks, err
+	return tasks, errors.Join(err, ctx.Err())
 }
 
-// buryQueue settles a dead worker's leases of one queue.
-func (t *term) buryQueue(ctx context.Context, id cluster.WorkerID, queue string) (tasks int, err error) {
+// settleHeldIn settles dead workers' leases of one queue.
+func (t *term) settleHeldIn(ctx context.Context, queue string, ids []cluster.WorkerID) (tasks int, err error) {
 	d := t.d
 	for cursor := uint64(0); ; {
-		leases, next, err := d.store.HeldLeases(ctx, queue, id, cursor)
+		leases, next, err := d.store.HeldLeases(ctx, queue, ids, cursor)
 		if err != nil {
 			return tasks, err
 		}
-		if len(leases) > 0 {
-			if alive, err := d.isAlive(ctx, id); alive || err != nil {
-				return tasks, err // it has come back, and its leases are its own again
+		if leases, err = t.stillDead(ctx, leases); err != nil {
+			return tasks, err
+		}
+		settings, err := d.settingsOf(ctx, queue, len(leases) > 0)
+		if isNotFound(err) {
+			return tasks, nil // deleted meanwhile
+		}
+		if err != nil {
+			return tasks, err
+		}
+		for len(leases) > 0 {
+			part := leases[:min(len(leases), sweepBatch)]
+			leases = leases[len(part):]
+			if !d.loseLeases(queue, part, settings, errWorkerDied) {
+				return tasks, errNotSettled
 			}
-			settings, err := d.settingsOf(ctx, queue, true)
-			if err != nil {
-				return tasks, err
-			}
-			for len(leases) > 0 {
-				part := leases[:min(len(leases), sweepBatch)]
-				leases = leases[len(part):]
-				if !d.loseLeases(queue, part, settings, errWorkerDied) {
-					return tasks, ctx.Err()
-				}
-				tasks += len(part)
-			}
+			tasks += len(part)
 		}
 		if cursor = next; cursor == 0 {
 			return tasks, nil
@@ -135,10 +145,22 @@ func (t *term) buryQueue(ctx context.Context, id cluster.WorkerID, queue string)
 	}
 }
 
-func (d *Dispatcher) isAlive(ctx context.Context, id cluster.WorkerID) (bool, error) {
-	w, err := d.registry.GetWorker(ctx, id)
-	if errors.Is(err, ErrWorkerNotFound) {
-		return false, nil
+// stillDead drops the leases of workers that have come back: they are their own again.
+func (t *term) stillDead(ctx context.Context, leases []Leased) (dead []Leased, err error) {
+	alive := make(map[cluster.WorkerID]bool)
+	for _, l := range leases {
+		lives, known := alive[l.Worker]
+		if !known {
+			w, err := t.d.registry.GetWorker(ctx, l.Worker)
+			if err != nil && !errors.Is(err, ErrWorkerNotFound) {
+				return nil, err
+			}
+			lives = err == nil && w.State != cluster.StateDead
+			alive[l.Worker] = lives
+		}
+		if !lives {
+			dead = append(dead, l)
+		}
 	}
-	return err == nil && w.State != cluster.StateDead, err
+	return dead, nil
 }

@@ -10,6 +10,8 @@ import (
 // room is what this process's capacity has left. Dispatcher.mu guards it.
 type room struct {
 	free cluster.Resources // nil when the process states no capacity
+	// vacated counts how often room was given back.
+	vacated int
 	// starved are queues whose due tasks do not fit at the moment.
 	starved map[string]bool
 }
@@ -38,6 +40,7 @@ func (d *Dispatcher) vacate(r *running) {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
 	d.room.free = d.room.free.Add(r.leased.Task.Requires)
+	d.room.vacated++
 	for name := range d.room.starved {
 		d.sched.Due(name, now, now)
 	}
@@ -47,15 +50,16 @@ func (d *Dispatcher) vacate(r *running) {
 }
 
 const (
-	// skipFor is how long a claim passes over the tasks that did not fit, before it begins at the first one again.
+	// skipFor is how long claims pass over the tasks that did not fit, before they begin at the first one again.
 	skipFor = time.Second
-	// maxLooks is how many claims in a row look for a task that fits, each a few hundred tasks further.
+	// maxLooks is how many claims in a row look for a task that fits, each a few hundred tasks further. The search goes on
+	// from there a ReconcileInterval later.
 	maxLooks = 20
 )
 
 // skipped is how many tasks the next claim leaves aside.
 func (q *servedQueue) skipped(now time.Time) int {
-	if now.Sub(q.skipSince) >= skipFor {
+	if !q.searching && now.Sub(q.skipSince) >= skipFor {
 		q.skip, q.skipSince = 0, now
 	}
 	return q.skip
@@ -64,18 +68,17 @@ func (q *servedQueue) skipped(now time.Time) int {
 // lookFurther takes in that due tasks do not fit, and says whether to claim again at once, behind them. So many that do
 // not fit anybody do not hide others that do. d.mu is held.
 func (d *Dispatcher) lookFurther(q *servedQueue, reply *ClaimReply, now time.Time) bool {
-	q.skip = reply.Skip
+	q.skip, q.searching = reply.Skip, reply.Skip > 0
 	if len(reply.Leased) > 0 {
-		q.looks = 0
-		return false
-	}
-	if reply.Skip > 0 && q.looks < maxLooks {
+		q.looks, q.skipSince = 0, now
+	} else {
 		q.looks++
-		q.skipSince = now // the search goes on from here
+	}
+	if q.searching && q.looks < maxLooks {
 		return true
 	}
 	q.looks = 0
-	if !q.warnedUnfit && maps.Equal(d.room.free, d.opts.Capacity) {
+	if len(reply.Leased) == 0 && !q.warnedUnfit && maps.Equal(d.room.free, d.opts.Capacity) {
 		q.warnedUnfit = true
 		d.log.Warn("dispatch: tasks wait that need more than this whole process has; see Options.Capacity", "queue", q.name)
 	}
@@ -88,7 +91,10 @@ func (d *Dispatcher) starve(q *servedQueue, now time.Time) (again time.Time) {
 	if d.room.starved == nil {
 		d.room.starved = make(map[string]bool)
 	}
+	if d.room.vacated != q.vacated {
+		return now // the claim was sent before there was as much room as now
+	}
 	d.room.starved[q.name] = true
-	d.askForHelp(q, now)
+	d.askForHelp(q, 0, now)
 	return now.Add(d.opts.ReconcileInterval)
 }

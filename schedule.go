@@ -7,7 +7,8 @@ import (
 	"iter"
 )
 
-// Schedule creates a cron entry or changes the one of its name: the new spec and task are in force from the next tick.
+// Schedule creates a cron entry or changes the one of its name: the new spec and task are in force from the next tick on.
+// With a new spec or zone a tick that was due and not yet fired is dropped.
 // Scheduling what is there already changes nothing; a paused entry stays paused, and one that SyncSchedules keeps stays
 // with its owner. Whether the queue will take the task is seen at the tick: one that is refused is dropped, with a warning.
 // The error is a *FieldError for bad input, or ErrStoreFull.
@@ -25,7 +26,8 @@ func (c *Client) putEntry(ctx context.Context, owner string, e Entry) error {
 
 // SyncSchedules makes the entries those of an owner, such as "billing": it schedules them all, and deletes the owner's
 // others, so that an entry which was removed from the program stops firing. Call it when a program starts, with all its
-// entries. The owner's name is 1 to 100 characters of [A-Za-z0-9_-]. An entry that another owner has, or that Schedule
+// entries. While an old and a new version of a program run side by side, the one that started last decides. The owner's
+// name is 1 to 100 characters of [A-Za-z0-9_-]. An entry that another owner has, or that Schedule
 // made, changes hands. Nothing is changed if any of the entries is bad.
 func (c *Client) SyncSchedules(ctx context.Context, owner string, entries []Entry) error {
 	if !entryNamePattern.MatchString(owner) {

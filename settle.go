@@ -148,26 +148,3 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 	d.mu.Unlock()
 	d.poke()
 }
-
-// pauseOr is a pause that a signal may end, and says whether it did.
-func (d *Dispatcher) pauseOr(ctx context.Context, wait time.Duration, signal <-chan struct{}) bool {
-	timer := d.opts.Clock.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.Chan():
-	case <-ctx.Done():
-	case <-signal:
-		return true
-	}
-	return false
-}
-
-// pause waits, or less when ctx ends.
-func (d *Dispatcher) pause(ctx context.Context, wait time.Duration) {
-	timer := d.opts.Clock.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.Chan():
-	case <-ctx.Done():
-	}
-}

@@ -219,9 +219,9 @@ type Sweeper interface {
 	// ExpiredLeases returns leases that have ended, the longest overdue first, at most limit; fewer when they are
 	// large. Next is how long until the earliest lease of the queue ends that was not returned: 0 when more have ended.
 	ExpiredLeases(ctx context.Context, queue string, limit int) (leases []Leased, next time.Duration, err error)
-	// HeldLeases returns one page of the leases that a worker holds on a queue. The cursor starts at 0 and is 0 again
+	// HeldLeases returns one page of the leases that workers hold on a queue. The cursor starts at 0 and is 0 again
 	// after the last page. A lease may be missing or come twice when leases begin or end meanwhile.
-	HeldLeases(ctx context.Context, queue string, worker cluster.WorkerID, cursor uint64) (leases []Leased, next uint64, err error)
+	HeldLeases(ctx context.Context, queue string, workers []cluster.WorkerID, cursor uint64) (leases []Leased, next uint64, err error)
 	// Expiring returns up to limit queues that have retained tasks or names whose time is over.
 	Expiring(ctx context.Context, limit int) ([]string, error)
 	// Cleanup removes up to limit retained tasks and names of a queue whose time is over, and says whether there are

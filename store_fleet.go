@@ -32,9 +32,9 @@ type Leadership interface {
 // remembers up to which instant they were dealt with.
 type CronStore interface {
 	// PutEntry creates an entry or replaces one of the same name. Paused is taken over from the one before, and so is the
-	// Owner if that of e is empty. If nothing but
-	// Paused differs from what is stored, nothing is changed; otherwise Since becomes now and Next zero, and "~cron" is
-	// announced. Revision, Since, Next and Paused of e are ignored.
+	// Owner if that of e is empty. If nothing but Paused differs from what is stored, nothing is changed; otherwise Next
+	// becomes zero and "~cron" is announced, and Since becomes now unless Spec and Zone stay and the entry is not paused.
+	// Revision, Since, Next and Paused of e are ignored.
 	PutEntry(ctx context.Context, e *EntryInfo) error
 	// DeleteEntry removes an entry, if revision is its current one or 0. It returns ErrEntryNotFound when there is no such
 	// entry or, with another revision, when it was changed.
@@ -46,10 +46,10 @@ type CronStore interface {
 	Entry(ctx context.Context, name string) (*EntryInfo, error)
 	// Entries returns one page of all entries, in no order; the cursor works as in HeldLeases.
 	Entries(ctx context.Context, cursor uint64) (entries []*EntryInfo, next uint64, err error)
-	// DueEntries returns entries that are not paused and whose Next is zero or past, the longest due first, at most limit
-	// and fewer when they are large; and the store's time. Wait is how long until the next one that was not returned is
+	// DueEntries returns entries that are not paused and whose Next is zero or past, the longest due first, after skip of
+	// them, at most limit and fewer when they are large; and the store's time. Wait is how long until the next one that was not returned is
 	// due: 0 for now, below zero when none is left.
-	DueEntries(ctx context.Context, limit int) (due []*EntryInfo, now time.Time, wait time.Duration, err error)
+	DueEntries(ctx context.Context, skip, limit int) (due []*EntryInfo, now time.Time, wait time.Duration, err error)
 	// AdvanceEntry notes that the ticks of an entry up to an instant are dealt with. It changes nothing and returns false
 	// if the entry is gone or paused, has another revision, or was advanced as far before, and returns ErrLeadershipLost
 	// for the Term of a leader that has been followed by another.

@@ -3,13 +3,11 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
 const (
 	sweepBatch = 100
-	sweepLanes = 16
 	// followersWait is how many SweepIntervals a lease is overdue before a process that does not lead settles it.
 	followersWait = 3
 )
@@ -75,6 +73,12 @@ func (d *Dispatcher) queuesToSweep(overdue time.Duration) map[string]bool {
 // sweepQueues sweeps queues. All processes may do so at once: each outcome is fenced by the lease that was read, so only
 // one of them counts.
 func (d *Dispatcher) sweepQueues(ctx context.Context, names map[string]bool) {
+	select {
+	case d.sweeping <- struct{}{}: // who finds nothing to sweep is to find it told, too
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-d.sweeping }()
 	list := make([]string, 0, len(names))
 	for name := range names {
 		list = append(list, name)
@@ -84,24 +88,6 @@ func (d *Dispatcher) sweepQueues(ctx context.Context, names map[string]bool) {
 			more = d.sweepQueue(ctx, name)
 		}
 	})
-}
-
-// each calls f for all items, for several at once, so that queues on a part of the store that does not answer hold up
-// the others little; and for no more of them once ctx has ended.
-func each[T any](ctx context.Context, items []T, f func(T)) {
-	var wait sync.WaitGroup
-	lanes := make(chan struct{}, sweepLanes)
-	for _, item := range items {
-		if ctx.Err() != nil {
-			break
-		}
-		lanes <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-lanes }()
-			f(item)
-		})
-	}
-	wait.Wait()
 }
 
 // sweepQueue settles one batch of a queue's ended leases and says whether there are more.
@@ -116,6 +102,9 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 	d.log.recovered("sweep")
 	settings, err := d.settingsOf(ctx, name, len(leases) > 0)
 	if err != nil {
+		if ctx.Err() == nil && !isNotFound(err) {
+			d.log.failing("sweep", err, "queue", name)
+		}
 		return false
 	}
 	settled := false
@@ -160,18 +149,4 @@ func (d *Dispatcher) loseLease(l *Leased, settings *Queue, why error) *settling 
 	retry := resolveRetry(l.Task.Retry, r.retryOfQueue())
 	settlement := conclude(l, retry, d.opts.retention(), res, record, l.At)
 	return &settling{run: r, settlement: settlement, result: res, endedAt: now, swept: true}
-}
-
-// settingsOf is what is known of a queue's settings; they are read when need says so and none are known.
-func (d *Dispatcher) settingsOf(ctx context.Context, name string, need bool) (*Queue, error) {
-	var settings *Queue
-	d.mu.Lock()
-	if q := d.queues[name]; q != nil {
-		settings = q.settings
-	}
-	d.mu.Unlock()
-	if settings != nil || !need {
-		return settings, nil
-	}
-	return d.store.Queue(ctx, name)
 }

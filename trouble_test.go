@@ -54,7 +54,7 @@ func TestOutage(t *testing.T) {
 				if n := b.store.count(); n > 400 {
 					t.Errorf("%d calls in a minute of outage: %v", n, b.store.snapshot())
 				}
-				if n := log.count("does not answer", "call=claim"); n != 1 {
+				if n := log.count("a call fails", "call=claim"); n != 1 {
 					t.Errorf("%d warnings:\n%s", n, log.String())
 				}
 				b.store.on(nil)
@@ -64,7 +64,7 @@ func TestOutage(t *testing.T) {
 						t.Errorf("after the outage: %q", b.seen.of(id))
 					}
 				}
-				if log.count("answers again", "call=claim") != 1 {
+				if log.count("succeeds again", "call=claim") != 1 {
 					t.Errorf("recovery is not logged:\n%s", log.String())
 				}
 			})
@@ -366,7 +366,7 @@ func TestQueueDeletedMeanwhile(t *testing.T) {
 			b.ok(d.DeleteQueue(t.Context(), "q"))
 			time.Sleep(5 * time.Second)
 		}
-		if log.count("does not answer") > 0 {
+		if log.count("a call fails") > 0 {
 			t.Errorf("logged:\n%s", log.String())
 		}
 		if n := b.store.count("Claim"); n > 20 {

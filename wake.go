@@ -36,9 +36,9 @@ func (d *Dispatcher) hear(hints []Hint) {
 		if d.isOldNews(h, now) {
 			continue
 		}
-		if at, ever := d.turn(h, now); ever || h.Changed {
+		if at, mine := d.turn(h, now); mine || h.Changed {
 			d.sched.Due(h.Queue, later(at, now), now)
-			if h.Wait <= 0 && ever && !h.HandOver {
+			if h.Wait <= 0 && mine && !h.HandOver {
 				d.handOver(d.queue(h.Queue), now)
 			}
 		}

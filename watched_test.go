@@ -197,9 +197,9 @@ func (w *watched) ExpiredLeases(ctx context.Context, queue string, limit int) (l
 	return leases, next, err
 }
 
-func (w *watched) HeldLeases(ctx context.Context, queue string, worker cluster.WorkerID, cursor uint64) (leases []dispatch.Leased, next uint64, err error) {
+func (w *watched) HeldLeases(ctx context.Context, queue string, workers []cluster.WorkerID, cursor uint64) (leases []dispatch.Leased, next uint64, err error) {
 	err = w.call(ctx, "HeldLeases", func() error {
-		leases, next, err = w.Store.HeldLeases(ctx, queue, worker, cursor)
+		leases, next, err = w.Store.HeldLeases(ctx, queue, workers, cursor)
 		return err
 	})
 	return leases, next, err
@@ -299,9 +299,9 @@ func (w *watched) BeginTerm(ctx context.Context, id cluster.WorkerID) (int64, er
 	return answer(w, ctx, "BeginTerm", func() (int64, error) { return w.Store.BeginTerm(ctx, id) })
 }
 
-func (w *watched) DueEntries(ctx context.Context, limit int) (due []*dispatch.EntryInfo, now time.Time, wait time.Duration, err error) {
+func (w *watched) DueEntries(ctx context.Context, skip, limit int) (due []*dispatch.EntryInfo, now time.Time, wait time.Duration, err error) {
 	err = w.call(ctx, "DueEntries", func() error {
-		due, now, wait, err = w.Store.DueEntries(ctx, limit)
+		due, now, wait, err = w.Store.DueEntries(ctx, skip, limit)
 		return err
 	})
 	return due, now, wait, err

@@ -20,7 +20,7 @@ func NewDispatcher(t testing.TB, store *Store, o dispatch.Options) *dispatch.Dis
 	o.Clock = store.Clock
 	if o.HeartbeatInterval == 0 && o.StaleJobThreshold == 0 {
 		// Time moves in leaps, in which no heartbeat can get through.
-		o.HeartbeatInterval, o.StaleJobThreshold = 12*time.Hour, 48*time.Hour
+		o.HeartbeatInterval, o.StaleJobThreshold = 5*time.Hour, 12*time.Hour
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // Records that this version cannot read are leased all the same, for the caller to put off: another version may know
@@ -151,7 +152,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			_, _, err := s.Tasks(t.Context(), mail, state, "")
 			ok(t, err)
 		}
-		_, _, err := s.HeldLeases(t.Context(), mail, alice, 0)
+		_, _, err := s.HeldLeases(t.Context(), mail, []cluster.WorkerID{alice}, 0)
 		ok(t, err)
 		s.advance(lease)
 		_, _, err = s.ExpiredLeases(t.Context(), mail, 100)

@@ -82,9 +82,9 @@ func (s *Store) Entries(ctx context.Context, cursor uint64) (entries []*dispatch
 }
 
 // DueEntries implements dispatch.CronStore.
-func (s *Store) DueEntries(ctx context.Context, limit int) ([]*dispatch.EntryInfo, time.Time, time.Duration, error) {
+func (s *Store) DueEntries(ctx context.Context, skip, limit int) ([]*dispatch.EntryInfo, time.Time, time.Duration, error) {
 	v, err := s.run(ctx, evenUncertain, s.scripts.cronDue, []string{s.cronKey(), s.cronNextKey()},
-		s.now(), min(max(limit, 0), maxScriptItems), maxScriptBytes)
+		s.now(), min(max(limit, 0), maxScriptItems), maxScriptBytes, max(skip, 0))
 	if err != nil {
 		return nil, time.Time{}, 0, err
 	}

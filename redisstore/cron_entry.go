@@ -11,7 +11,7 @@ import (
 
 // A stored cron entry is a line of text, which scripts read, and a msgpack map, which no script looks into:
 //
-//	1 <revision> <0, or 1 when paused> <since, ms> <next, ms> <owner, escaped>\n<body>
+//	1 <revision> <0, or 1 when paused> <since, ms> <next, ms> <owner, escaped> <spec and zone, escaped>\n<body>
 //
 // What follows next is its content: scripts compare it byte by byte and copy it. The rules for fields of the body are those
 // of records. Since and next are 0 for the zero time.
@@ -34,6 +34,8 @@ func encodeEntry(e *dispatch.EntryInfo) (string, error) {
 	}
 	w := newWriter(64 + len(record))
 	w.buf.WriteString(url.QueryEscape(e.Owner))
+	w.buf.WriteByte(' ')
+	w.buf.WriteString(url.QueryEscape(e.Spec + " " + e.Zone)) // tells whether a change moves the ticks
 	w.buf.WriteByte('\n')
 	w.mapOf(present(e.Spec != "", e.Zone != "", e.Misfire != "", e.Task.Queue != "", true))
 	w.stringField(fieldSpec, e.Spec)
@@ -51,7 +53,7 @@ func decodeEntry(name, value string) (*dispatch.EntryInfo, error) {
 	e := &dispatch.EntryInfo{Entry: dispatch.Entry{Name: name}}
 	line, body, _ := strings.Cut(value, "\n")
 	words := strings.Split(line, " ")
-	if len(words) != 6 || words[0] != entryVersion {
+	if len(words) != 7 || words[0] != entryVersion {
 		return e, fmt.Errorf("%w: cron entry %s is of an unknown format", errMalformed, name)
 	}
 	var numbers [4]int64

@@ -32,7 +32,7 @@ func workOnCron(t testing.TB, s *testStore) {
 	ok(t, s.PutEntry(ctx, cronEntry("a", "@daily")))
 	ok(t, s.PauseEntry(ctx, "a", true))
 	ok(t, s.PauseEntry(ctx, "a", false))
-	due, _, _, err := s.DueEntries(ctx, 10)
+	due, _, _, err := s.DueEntries(ctx, 0, 10)
 	if err != nil || len(due) != 1 {
 		t.Fatalf("due: %v, %v", due, err)
 	}
@@ -59,7 +59,7 @@ func fullEntry() dispatch.EntryInfo {
 
 // goldenEntry is fullEntry as version 1 has written it. It must stay readable for good: it is what servers hold.
 const (
-	goldenEntryLine = "1 1772366400124 1 1772366400123 1772366401123 team+b%0A\n"
+	goldenEntryLine = "1 1772366400124 1 1772366400123 1772366401123 team+b%0A %40daily+Asia%2FTokyo\n"
 	goldenEntryBody = `
 		85
 		01 a6 406461696c79
@@ -89,7 +89,7 @@ func TestGoldenEntry(t *testing.T) {
 		t.Errorf("decoded\n got %+v\nwant %+v", *got, want)
 	}
 	// With fields of a later version.
-	got, err = decodeEntry("a", "1 5 0 7 0 \n"+unhex(t, `83 63 91 c0 01 a1 78 05 c4 06 00 000003e8 80`))
+	got, err = decodeEntry("a", "1 5 0 7 0  x+\n"+unhex(t, `83 63 91 c0 01 a1 78 05 c4 06 00 000003e8 80`))
 	ok(t, err)
 	if want := (dispatch.EntryInfo{Entry: dispatch.Entry{Name: "a", Spec: "x", Task: dispatch.Task{Timeout: time.Second}},
 		Revision: 5, Since: millis(7)}); !reflect.DeepEqual(*got, want) {
@@ -105,10 +105,10 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 		"no body":              goldenEntryLine,
 		"only a header":        strings.TrimSpace(goldenEntryLine),
 		"another version":      "2" + goldenEntryLine[1:] + body,
-		"too few numbers":      "1 1 0 1 \n" + body,
-		"too many numbers":     "1 1 0 1 1 1 \n" + body,
-		"text for a number":    "1 x 0 1 1 \n" + body,
-		"an owner not escaped": "1 1 0 1 1 %zz\n" + body,
+		"too few numbers":      "1 1 0 1  @daily\n" + body,
+		"too many numbers":     "1 1 0 1 1 1  @daily\n" + body,
+		"text for a number":    "1 x 0 1 1  @daily\n" + body,
+		"an owner not escaped": "1 1 0 1 1 %zz @daily\n" + body,
 		"a part":               goldenEntryLine + body[:len(body)-1],
 		"something behind":     goldenEntryLine + body + "\x00",
 		"no task":              goldenEntryLine + "\x80",
@@ -125,8 +125,8 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(goldenEntryLine + unhex(f, goldenEntryBody))
 	seedBodies(f, func(body string) {
-		f.Add("1 5 0 7 0 \n" + body)
-		f.Add("1 5 0 7 0 \n\x81\x05\xc5" + string([]byte{byte(len(body) >> 8), byte(len(body))}) + body)
+		f.Add("1 5 0 7 0  x+\n" + body)
+		f.Add("1 5 0 7 0  x+\n\x81\x05\xc5" + string([]byte{byte(len(body) >> 8), byte(len(body))}) + body)
 	})
 	f.Fuzz(func(t *testing.T, value string) {
 		first, err := decodeEntry("a", value)
@@ -153,8 +153,8 @@ func TestUnreadableEntryAmongOthers(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		ok(t, s.PutEntry(ctx, cronEntry(name, "@daily")))
 	}
-	ok(t, s.client.HSet(ctx, s.cronKey(), "b", "1 5 0 7 0 team\n\x05").Err())
-	due, _, _, err := s.DueEntries(ctx, 10)
+	ok(t, s.client.HSet(ctx, s.cronKey(), "b", "1 5 0 7 0 team x\n\x05").Err())
+	due, _, _, err := s.DueEntries(ctx, 0, 10)
 	if err != nil || len(due) != 3 {
 		t.Fatalf("due: %v, %v", due, err)
 	}
@@ -189,7 +189,7 @@ func TestDueEntriesAreBounded(t *testing.T) {
 			ok(t, s.PutEntry(t.Context(), e))
 		}
 		for _, want := range []int{1, 2, 1, 0} {
-			due, _, _, err := s.DueEntries(t.Context(), 1000)
+			due, _, _, err := s.DueEntries(t.Context(), 0, 1000)
 			ok(t, err)
 			if len(due) != want {
 				t.Errorf("%d entries, want %d", len(due), want)
@@ -198,7 +198,7 @@ func TestDueEntriesAreBounded(t *testing.T) {
 				ok(t, s.DeleteEntry(t.Context(), e.Name, e.Revision))
 			}
 		}
-		if due, _, _, err := s.DueEntries(t.Context(), -1); err != nil || len(due) != 0 {
+		if due, _, _, err := s.DueEntries(t.Context(), 0, -1); err != nil || len(due) != 0 {
 			t.Errorf("with a limit below zero: %v, %v", due, err)
 		}
 	})
@@ -266,7 +266,7 @@ func TestFullServerAndCron(t *testing.T) {
 
 	ok(t, s.PauseEntry(ctx, "c", false))
 	ok(t, s.PauseEntry(ctx, "b", true))
-	due, _, _, err := s.DueEntries(ctx, 10)
+	due, _, _, err := s.DueEntries(ctx, 0, 10)
 	if err != nil || len(due) != 2 || due[1].Name != "c" {
 		t.Errorf("due: %v, %v", due, err)
 	}
@@ -275,7 +275,7 @@ func TestFullServerAndCron(t *testing.T) {
 			t.Errorf("advanced: %v, %v", moved, err)
 		}
 	}
-	if due, _, wait, err := s.DueEntries(ctx, 10); err != nil || len(due) != 0 || wait <= 0 {
+	if due, _, wait, err := s.DueEntries(ctx, 0, 10); err != nil || len(due) != 0 || wait <= 0 {
 		t.Errorf("due: %v, %v, %v", due, wait, err)
 	}
 	ok(t, s.DeleteEntry(ctx, "b", 0))

@@ -123,7 +123,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 		}
 		_, _, err = s.ExpiredLeases(ctx, mail, 10)
 		ok(t, err)
-		held, _, err := s.HeldLeases(ctx, mail, alice, 0)
+		held, _, err := s.HeldLeases(ctx, mail, []cluster.WorkerID{alice}, 0)
 		if err != nil || len(held) != 4 {
 			t.Fatalf("held: %s, %v", ids(held), err)
 		}

@@ -130,7 +130,7 @@ func (e *Elector) campaign(ctx context.Context, id cluster.WorkerID) (*tenure, e
 		until := e.trusted(start)
 		switch {
 		case ctx.Err() != nil:
-			if won {
+			if won || err != nil { // it may have been won without our knowing
 				e.resign(id)
 			}
 			return nil, ctx.Err()

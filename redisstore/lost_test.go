@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 // flaky opens a store whose client has faults.
@@ -139,7 +140,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("expired: %q, %v", ids(over), err)
 		}
 		lose("hscan", "leases")
-		if held, _, err := s.HeldLeases(ctx, mail, alice, 0); err != nil || len(held) != 2 {
+		if held, _, err := s.HeldLeases(ctx, mail, []cluster.WorkerID{alice}, 0); err != nil || len(held) != 2 {
 			t.Errorf("held: %q, %v", ids(held), err)
 		}
 		lose("zscan", "inspect")

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dispatchkit/dispatch"
@@ -15,7 +16,7 @@ func (s *Store) ExpiredLeases(ctx context.Context, queue string, limit int) ([]d
 }
 
 // HeldLeases implements dispatch.Sweeper.
-func (s *Store) HeldLeases(ctx context.Context, queue string, worker cluster.WorkerID, cursor uint64) ([]dispatch.Leased, uint64, error) {
+func (s *Store) HeldLeases(ctx context.Context, queue string, workers []cluster.WorkerID, cursor uint64) ([]dispatch.Leased, uint64, error) {
 	var pairs []string
 	var next uint64
 	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
@@ -28,7 +29,7 @@ func (s *Store) HeldLeases(ctx context.Context, queue string, worker cluster.Wor
 	}
 	var ids []string
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if _, holder, err := parseLease(pairs[i+1]); err == nil && holder == worker {
+		if _, holder, err := parseLease(pairs[i+1]); err == nil && slices.Contains(workers, holder) {
 			ids = append(ids, pairs[i])
 		}
 	}
@@ -39,7 +40,7 @@ func (s *Store) HeldLeases(ctx context.Context, queue string, worker cluster.Wor
 			return nil, 0, err
 		}
 		for _, l := range leases {
-			if l.Worker == worker { // it may have changed hands meanwhile
+			if slices.Contains(workers, l.Worker) { // it may have changed hands meanwhile
 				held = append(held, l)
 			}
 		}

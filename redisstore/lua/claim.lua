@@ -122,18 +122,20 @@ if places > 0 then
       local progress = fits and hasProgress and redis.call('HGET', KEYS[5], id)
       size = size + #record + #(progress or '')
       local n = #leased + 1
-      if size > limit and (n > 1 or not fits) then
-        break
-      elseif fits then
-        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, scores[i], record, timeout or 0, progress
-      else
+      if not fits then
         passed = passed + 1
+      elseif n == 1 or size <= limit then
+        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, scores[i], record, timeout or 0, progress
+      end
+      if size > limit then
+        depth = i -- the bytes end it
+        break
       end
     end
   end
   if #leased < places then
     out[5] = passed + skip > 0 and 'capacity' or '' -- the limit was not what ended it
-    out[11] = #ids == depth and skip + passed or 0
+    out[11] = #ids >= depth and passed + skip or 0
   end
 end
 

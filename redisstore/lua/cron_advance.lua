@@ -1,7 +1,7 @@
 -- cron_advance: note up to when the ticks of a cron entry are dealt with.
 -- KEYS[1] cron   hash  name -> entry
 -- KEYS[2] next   zset  name -> ms when the leader has to look at the entry; 0 = not planned yet
--- KEYS[3] term   string the highest term of a leader
+-- KEYS[3] term   string the highest term of a leader; a higher one that comes is stored
 -- ARGV[1] name
 -- ARGV[2] revision that was read
 -- ARGV[3] since  ms up to which ticks are dealt with
@@ -26,6 +26,9 @@ if since < before or since == before and not unplanned then
 end
 redis.call('ZREM', KEYS[2], ARGV[1]) -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[1], ARGV[1], stored(found.revision, '0', ARGV[3], ARGV[4], content))
+if tonumber(ARGV[5]) > highest then
+  redis.call('SET', KEYS[3], ARGV[5]) -- the server has lost it
+end
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 end

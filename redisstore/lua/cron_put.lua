@@ -4,7 +4,7 @@
 -- KEYS[3] last   string the highest revision ever given
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] name
--- ARGV[3] content: owner and body of the entry; one without owner leaves it to the owner that it has
+-- ARGV[3] content: owner, ticks and body of the entry; one without owner leaves it to the owner that it has
 -- ARGV[4] channel
 -- ARGV[5] message
 -- returns 1 stored | 0 it was stored just so
@@ -13,17 +13,21 @@
 local now = clock(ARGV[1])
 local before, content = entry(redis.call('HGET', KEYS[1], ARGV[2]))
 local wanted = ARGV[3]
-if content and string.byte(wanted) == 10 then
-  wanted = string.match(content, '^[^\n]*') .. wanted
+local owner, ticks = string.match(content or '', '^(%S*) (%S*)\n')
+if owner and string.byte(wanted) == 32 then
+  wanted = owner .. wanted
 end
 if content == wanted then
   return 0
 end
 local paused = before and before.paused or '0'
 local revision = following(redis.call('GET', KEYS[3]), before, now)
-local instant = string.format('%d', now)
+local since = string.format('%d', now)
+if before and paused == '0' and string.match(wanted, '^%S* (%S*)\n') == ticks then
+  since = before.since -- ticks that are due and not fired yet are not lost with a change of the task
+end
 -- The first write is one that memory pressure refuses, so a full store takes nothing.
-redis.call('HSET', KEYS[1], ARGV[2], stored(revision, paused, instant, '0', wanted))
+redis.call('HSET', KEYS[1], ARGV[2], stored(revision, paused, since, '0', wanted))
 redis.call('SET', KEYS[3], revision)
 if paused == '0' then
   redis.call('ZADD', KEYS[2], 0, ARGV[2])

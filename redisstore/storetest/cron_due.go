@@ -17,7 +17,7 @@ var dueEntryCases = []testcase{
 // due reads due entries and demands that exactly these come, in this order.
 func (e *env) due(limit int, want ...string) (due []*dispatch.EntryInfo, wait time.Duration) {
 	e.Helper()
-	due, now, wait, err := e.store.DueEntries(e.ctx, limit)
+	due, now, wait, err := e.store.DueEntries(e.ctx, 0, limit)
 	e.ok(err)
 	e.at("time of the answer", now, e.now())
 	var names []string
@@ -74,7 +74,7 @@ func dueInParts(e *env) {
 		e.putEntry(entry(fmt.Sprint("long", i), func(i *dispatch.EntryInfo) { i.Task.Payload = make([]byte, 700<<10) }))
 	}
 	for left := n; left > 0; {
-		due, _, wait, err := e.store.DueEntries(e.ctx, 10)
+		due, _, wait, err := e.store.DueEntries(e.ctx, 0, 10)
 		e.ok(err)
 		if len(due) == 0 {
 			e.Fatalf("nothing is due, and %d entries are", left)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 var derivedCases = []testcase{
@@ -44,7 +45,7 @@ func derivedComesBack(e *env) {
 	e.advance(lease)
 	over, _ := e.expired(10)
 	equal(e, "derived, of a lease that has ended", over[0].Derived, true)
-	held, _, err := e.store.HeldLeases(e.ctx, queue, alice, 0)
+	held, _, err := e.store.HeldLeases(e.ctx, queue, []cluster.WorkerID{alice}, 0)
 	e.ok(err)
 	for _, l := range held {
 		equal(e, "derived, of a held lease", l.Derived, l.Task.ID == "a")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/cluster"
 )
 
 var enqueueCases = []testcase{
@@ -222,7 +223,7 @@ func (e *env) comesBack(want dispatch.Task) {
 	l := e.one(alice, id)
 	equal(e, "task claimed", l.Task, want)
 	equal(e, "named", l.Named, true)
-	held, _, err := e.store.HeldLeases(e.ctx, queue, alice, 0)
+	held, _, err := e.store.HeldLeases(e.ctx, queue, []cluster.WorkerID{alice}, 0)
 	e.ok(err)
 	if len(held) != 1 {
 		e.Fatalf("%d leases held", len(held))

@@ -34,7 +34,7 @@ func (e *env) held(w cluster.WorkerID) []dispatch.Leased {
 	e.Helper()
 	var all []dispatch.Leased
 	for cursor := uint64(0); ; {
-		page, next, err := e.store.HeldLeases(e.ctx, queue, w, cursor)
+		page, next, err := e.store.HeldLeases(e.ctx, queue, []cluster.WorkerID{w}, cursor)
 		e.ok(err)
 		all = append(all, page...)
 		if cursor = next; cursor == 0 {
