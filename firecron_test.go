@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dispatchkit/dispatch"
@@ -199,4 +200,62 @@ func TestCronGoesOn(t *testing.T) {
 	e.ok(e.d.ResumeQueue(t.Context(), "paused"))
 	e.run()
 	r.require(t, at("waits", time.Minute, 2*time.Minute, 3*time.Minute)...)
+}
+
+// Entries that fail, however many and however slowly, and those that nobody here can fire, keep no other from its ticks.
+func TestCronGoesPastFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		bad   int
+		takes time.Duration
+	}{"many at once": {120, 0}, "some that hang": {20, 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				d := b.dispatcher(dispatch.Options{})
+				d.Handle("tick", nothing)
+				for i := range c.bad {
+					e := minutely(fmt.Sprint("a", i), "")
+					e.Task.Queue = "bad"
+					b.ok(d.Schedule(t.Context(), e))
+				}
+				b.ok(d.Schedule(t.Context(), minutely("good", "")))
+				b.store.onEnqueue("bad", func() error {
+					time.Sleep(c.takes)
+					return errDown
+				})
+				b.ok(d.Start(t.Context()))
+				time.Sleep(10*time.Minute + 50*time.Second)
+				if n := b.seen.count(dispatch.Succeeded); n != 10 {
+					t.Errorf("%d ticks of 10 ran", n)
+				}
+			})
+		})
+	}
+}
+
+// A deploy that changes the task of an entry between its tick and its firing loses nothing; one that changes its spec
+// drops the tick of the old one.
+func TestCronChangeAfterTheTick(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*dispatch.Entry)
+		want []string
+	}{
+		"task": {func(e *dispatch.Entry) { e.Task.Payload = []byte("new") }, at("m", time.Hour)},
+		"spec": {func(e *dispatch.Entry) { e.Spec = "30 * * * *" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, r := newTicks(t, dispatch.Options{})
+			entry := dispatch.Entry{Name: "m", Spec: "@hourly", Task: dispatch.Task{Kind: "tick"}}
+			e.ok(e.d.Schedule(t.Context(), entry))
+			e.run()
+			e.ok(e.d.Stop())
+			e.store.Advance(time.Hour + 90*time.Second)
+			next := another(t, e.store, dispatch.Options{})
+			next.handle("tick", r.handle)
+			c.edit(&entry)
+			e.ok(next.d.Schedule(t.Context(), entry))
+			next.run()
+			r.require(t, c.want...)
+		})
+	}
 }

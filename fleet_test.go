@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/cluster"
+	"github.com/dispatchkit/dispatch/redisstore"
 )
 
 // nothing is a handler that succeeds.
@@ -32,6 +34,16 @@ func (b *bubble) ghost(id cluster.WorkerID, queue string, tasks int) []dispatch.
 		leased = append(leased, r.Leased...)
 	}
 	return leased
+}
+
+// settles demands that the leases of ghosts are settled within the time that reaping takes.
+func (b *bubble) settles(tasks int, within time.Duration) {
+	b.Helper()
+	for began := time.Now(); b.seen.count(dispatch.Retry) < tasks; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > within {
+			b.Fatalf("after %v %d leases of %d are settled", within, b.seen.count(dispatch.Retry), tasks)
+		}
+	}
 }
 
 func (b *bubble) worker(id cluster.WorkerID) *cluster.Worker {
@@ -351,6 +363,179 @@ func TestHomeWithoutHandler(t *testing.T) {
 			if n := b.seen.count(dispatch.Succeeded); n != i+1 {
 				t.Errorf("%d tasks have run, want %d", n, i+1)
 			}
+		}
+	})
+}
+
+// A worker that dies while it drains is as dead as any other.
+func TestDrainingWorkerDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{Queues: []string{"other"}})
+		b.ok(d.Start(t.Context()))
+		time.Sleep(time.Minute)
+		b.ghost("w-ghost", "q", 3)
+		register(b, b.redis, cluster.Worker{ID: "w-ghost", State: cluster.StateDraining})
+		b.settles(3, 65*time.Second) // the leader has to find it first
+	})
+}
+
+// What a failure left of a dead worker's leases is settled later, and what another leader has marked dead too.
+func TestReapingIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.ghost("w-ghost", "q", 250)
+		failures := 3
+		b.store.onCall("Settle", func(_ context.Context, do func() error) error {
+			if failures--; failures >= 0 {
+				return errDown
+			}
+			return do()
+		})
+		d := b.dispatcher(dispatch.Options{Queues: []string{"other"}})
+		b.ok(d.Start(t.Context()))
+		b.settles(250, 90*time.Second)
+		b.ghost("w-second", "q2", 3)
+		time.Sleep(31 * time.Second)
+		_, err := b.redis.ReapDeadWorkers(t.Context(), 30*time.Second) // by a leader that dies before it does more
+		b.ok(err)
+		b.settles(253, time.Minute)
+	})
+}
+
+// A home that hangs and a next in line that is full keep no task from the others.
+func TestHungHomeAndFullNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		gate := make(chan struct{})
+		ranked := b.fleet(4, dispatch.Options{GlobalConcurrency: 1}, dispatch.HandlerFunc(func(_ context.Context, task *dispatch.Task) error {
+			if task.Queue != "q" {
+				<-gate
+			}
+			return nil
+		}))
+		defer close(gate)
+		b.hang(ranked[0].Worker())
+		only, err := dispatch.NewClient(b.store, dispatch.ClientOptions{Logger: silent})
+		b.ok(err)
+		_, err = only.Enqueue(t.Context(), dispatch.Task{Queue: b.homeOf(ranked, 1), Kind: "k"})
+		b.ok(err)
+		time.Sleep(time.Second)
+		for i := range 5 {
+			_, err := only.Enqueue(t.Context(), dispatch.Task{Queue: "q", Kind: "k"})
+			b.ok(err)
+			time.Sleep(time.Second)
+			if n := b.seen.count(dispatch.Succeeded); n != i+1 {
+				t.Errorf("%d tasks have run, want %d", n, i+1)
+			}
+		}
+	})
+}
+
+// homeOf finds a queue that one of the processes is at home with.
+func (b *bubble) homeOf(ranked []*dispatch.Dispatcher, i int) string {
+	b.Helper()
+	workers, err := b.redis.ListWorkers(b.Context())
+	b.ok(err)
+	plan := cluster.NewPlan(workers)
+	for n := range 1000 {
+		if name := fmt.Sprint("own", n); plan.Standing(name, ranked[i].Worker()).Home() {
+			return name
+		}
+	}
+	b.Fatal("it is at home nowhere")
+	return ""
+}
+
+// The leader's plan is the one in force: it knows all, spreads a backlog, and follows who comes and goes.
+func TestLeadersPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		gate := make(chan struct{})
+		var all []*dispatch.Dispatcher
+		for range 4 {
+			d := b.dispatcher(dispatch.Options{GlobalConcurrency: 2, Leader: b.redis.Elector(redisstore.ElectorOptions{})})
+			d.Handle("k", nothing)
+			d.Handle("wait", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { <-gate; return nil }))
+			b.ok(d.Start(t.Context()))
+			all = append(all, d)
+		}
+		plan := func() *cluster.Plan {
+			t.Helper()
+			time.Sleep(20 * time.Second)
+			p, err := b.redis.Plan(t.Context())
+			b.ok(err)
+			if p == nil {
+				t.Fatal("there is no plan")
+			}
+			return p
+		}
+		if p := plan(); len(p.Workers) != 4 || len(p.Spread) != 0 {
+			t.Errorf("the plan is %+v", p)
+		}
+		c := b.client(dispatch.ClientOptions{})
+		for range 10 {
+			before := b.store.count("Claim")
+			_, err := c.Enqueue(t.Context(), dispatch.Task{Queue: "lone", Kind: "k"})
+			b.ok(err)
+			time.Sleep(20 * time.Second)
+			if n := b.store.count("Claim") - before; n > 2 {
+				t.Errorf("a lone task cost %d claims", n)
+			}
+		}
+		var backlog []dispatch.Task
+		for range 100 {
+			backlog = append(backlog, dispatch.Task{Queue: "busy", Kind: "wait"})
+		}
+		_, err := c.EnqueueMany(t.Context(), backlog)
+		b.ok(err)
+		if p := plan(); p.Spread["busy"] != 4 {
+			t.Errorf("the plan is %+v", p)
+		}
+		close(gate)
+		if p := plan(); len(p.Spread) != 0 {
+			t.Errorf("the plan is %+v", p)
+		}
+		b.ok(all[0].Stop())
+		if p := plan(); len(p.Workers) != 3 {
+			t.Errorf("the plan is %+v", p)
+		}
+	})
+}
+
+// No token of a queue with a rate is left unused while some of its homes are full.
+func TestRateWithFullHomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		gate := make(chan struct{})
+		var all []*dispatch.Dispatcher
+		for i := range 4 {
+			o := dispatch.Options{GlobalConcurrency: 2, Leader: b.redis.Elector(redisstore.ElectorOptions{})}
+			o.Queues = []string{"q", fmt.Sprint("own", i)}
+			d := b.dispatcher(o)
+			d.Handle("k", nothing)
+			d.Handle("wait", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { <-gate; return nil }))
+			b.ok(d.Start(t.Context()))
+			all = append(all, d)
+		}
+		defer close(gate)
+		c := b.client(dispatch.ClientOptions{})
+		_, err := c.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", Rate: 10, Burst: 2})
+		b.ok(err)
+		var tasks []dispatch.Task
+		for range 1500 {
+			tasks = append(tasks, dispatch.Task{Queue: "q", Kind: "k"})
+		}
+		for i := range 4 { // and two processes full
+			tasks = append(tasks, dispatch.Task{Queue: fmt.Sprint("own", i%2), Kind: "wait"})
+		}
+		_, err = c.EnqueueMany(t.Context(), tasks)
+		b.ok(err)
+		time.Sleep(40 * time.Second) // the queue has four homes by now
+		before := b.seen.count(dispatch.Succeeded)
+		time.Sleep(50 * time.Second)
+		if n := b.seen.count(dispatch.Succeeded) - before; n < 450 || n > 502 {
+			t.Errorf("%d tasks in 50 s at 10 a second", n)
 		}
 	})
 }

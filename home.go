@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
@@ -57,7 +58,16 @@ func (d *Dispatcher) readPlan(ctx context.Context) (*cluster.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.NewPlan(workers), nil
+	plan, _ := d.planOf(workers)
+	return plan, nil
+}
+
+// planOf makes a plan of the workers that have not missed a beat, and says whether some have: not long enough ago to be
+// marked dead, but long enough to be left out. One that is left out by mistake is a home of its own until the next plan.
+func (d *Dispatcher) planOf(workers []*cluster.Worker) (plan *cluster.Plan, missing bool) {
+	workers = slices.DeleteFunc(slices.Clone(workers), func(w *cluster.Worker) bool { return w.State == cluster.StateDead })
+	heard := cluster.Heard(workers, d.opts.HeartbeatInterval*11/10)
+	return cluster.NewPlan(heard), len(heard) < len(workers)
 }
 
 // adopt makes a plan this process's own, and fits what the scheduler predicts to the new shares. It says whether the plan

@@ -149,7 +149,7 @@ func TestTermIsFenced(t *testing.T) {
 	})
 }
 
-// After a clean stop of the leader another process leads within a second; after a crash within TTL and a retry.
+// After a clean stop of the leader another process leads within a second.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)

@@ -23,38 +23,46 @@ func (t *term) plan(ctx context.Context) {
 	if t.number == 0 {
 		return // without an elector everybody makes a plan of their own
 	}
-	var last *cluster.Plan
-	var listedAt time.Time
-	var live *cluster.Plan // the workers
-	heard := true
-	for ctx.Err() == nil {
-		now := t.d.opts.Clock.Now()
-		if heard || now.Sub(listedAt) >= planInterval {
+	var live, last *cluster.Plan
+	began, listedAt := t.d.opts.Clock.Now(), time.Time{}
+	for list := true; ctx.Err() == nil; {
+		if now := t.d.opts.Clock.Now(); list || now.Sub(listedAt) >= planInterval {
 			workers, err := t.d.registry.ListWorkers(ctx)
 			if err != nil {
 				t.failed(ctx, "plan", err)
 				t.d.pause(ctx, soonerThan(spreadInterval))
 				continue
 			}
-			live, listedAt = cluster.NewPlan(workers), now
+			listedAt = now
+			live, list = t.d.planOf(workers)
+			list = list || now.Sub(began) < planInterval // who fell silent together with the last leader
 		}
 		next := &cluster.Plan{Term: t.number, Workers: live.Workers, Spread: t.spread(ctx, live)}
 		if last == nil || !next.Same(last) {
 			if last != nil {
 				next.Revision = last.Revision + 1
 			}
-			if err := t.d.store.PublishPlan(ctx, next); err != nil {
-				t.failed(ctx, "plan", err)
-			} else {
-				t.d.log.recovered("plan")
+			if t.publish(ctx, next) {
 				last = next
-				if t.d.adopt(next) {
-					t.d.readNotes(ctx, 0)
-				}
 			}
 		}
-		heard = t.d.pauseOr(ctx, soonerThan(spreadInterval), t.d.workersHeard)
+		if t.d.pauseOr(ctx, soonerThan(spreadInterval), t.d.workersHeard) {
+			list = true
+		}
 	}
+}
+
+// publish stores a plan for all, and says whether it could.
+func (t *term) publish(ctx context.Context, plan *cluster.Plan) bool {
+	if err := t.d.store.PublishPlan(ctx, plan); err != nil {
+		t.failed(ctx, "plan", err)
+		return false
+	}
+	t.d.log.recovered("plan")
+	if t.d.adopt(plan) {
+		t.d.readNotes(ctx, 0)
+	}
+	return true
 }
 
 // spread gives queues whose backlog is more than their home can soon work off further homes. Only queues that were noted

@@ -94,6 +94,8 @@ type watched struct {
 	calls map[string]int
 	// hook, if set, stands in for each call: do makes it. After an error the answer is dropped.
 	hook func(ctx context.Context, call string, do func() error) error
+	// enqueues stand in for those to some queues.
+	enqueues map[string]func() error
 	// hung is a worker whose claims hang.
 	hung cluster.WorkerID
 }
@@ -116,6 +118,13 @@ func (w *watched) onCall(name string, hook func(ctx context.Context, do func() e
 		}
 		return hook(ctx, do)
 	})
+}
+
+// onEnqueue makes enqueues to a queue fail.
+func (w *watched) onEnqueue(queue string, fail func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.enqueues = map[string]func() error{queue: fail}
 }
 
 // count is how many calls of the given names there were; without names, of all.
@@ -164,6 +173,12 @@ func answer[T any](w *watched, ctx context.Context, name string, do func() (T, e
 }
 
 func (w *watched) Enqueue(ctx context.Context, queue string, tasks []dispatch.Submission, o dispatch.EnqueueOptions) (dispatch.EnqueueReply, error) {
+	w.mu.Lock()
+	fail := w.enqueues[queue]
+	w.mu.Unlock()
+	if fail != nil {
+		return dispatch.EnqueueReply{}, fail()
+	}
 	return answer(w, ctx, "Enqueue", func() (dispatch.EnqueueReply, error) { return w.Store.Enqueue(ctx, queue, tasks, o) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Plan is the leader's hint of which worker looks at which queue first. Every worker derives the same order from it by
@@ -44,6 +45,18 @@ func NewPlan(workers []*Worker) *Plan {
 	}
 	slices.SortFunc(p.Workers, func(a, b PlanWorker) int { return cmp.Compare(a.ID, b.ID) })
 	return p
+}
+
+// Heard returns the workers that were seen at most so long before the one that was seen last. It compares instants of the
+// registry's clock alone.
+func Heard(workers []*Worker, silent time.Duration) []*Worker {
+	var latest time.Time
+	for _, w := range workers {
+		if w.LastSeen.After(latest) {
+			latest = w.LastSeen
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(workers), func(w *Worker) bool { return latest.Sub(w.LastSeen) > silent })
 }
 
 // Same says whether two plans tell the workers the same, whatever their terms and revisions are. The leader publishes a

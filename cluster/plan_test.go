@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
 )
@@ -55,5 +57,23 @@ func TestPlanSame(t *testing.T) {
 	}
 	if none.Same(base()) || base().Same(none) {
 		t.Error("no plan is the same as one of somebody")
+	}
+}
+
+func TestHeard(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	workers := []*cluster.Worker{
+		{ID: "a", LastSeen: now.Add(-16 * time.Second)}, {ID: "b", LastSeen: now.Add(-15 * time.Second)},
+		{ID: "c", LastSeen: now}, {ID: "d", LastSeen: now.Add(-time.Hour)},
+	}
+	var ids []cluster.WorkerID
+	for _, w := range cluster.Heard(workers, 15*time.Second) {
+		ids = append(ids, w.ID)
+	}
+	if !slices.Equal(ids, []cluster.WorkerID{"b", "c"}) || len(workers) != 4 || workers[0].ID != "a" {
+		t.Errorf("heard of %v", ids)
+	}
+	if len(cluster.Heard(nil, time.Second)) != 0 {
+		t.Error("heard of somebody among nobody")
 	}
 }

@@ -34,7 +34,8 @@ type Worker struct {
 	State WorkerState `json:"state"`
 	// Capacity is what its tasks may use together; nil when it states none.
 	Capacity Resources `json:"capacity,omitempty"`
-	// IsLeader says that it holds the leadership, and LeaderUntil until when if it does not renew it. Only read.
+	// IsLeader says that it holds the leadership of this store, and LeaderUntil until when if it does not renew it; what
+	// another elector says is not known here. Only read.
 	IsLeader    bool       `json:"is_leader"`
 	LeaderUntil *time.Time `json:"leader_until,omitempty"`
 	// LastSeen is the time of its last beat, by the registry's clock. Only read.
