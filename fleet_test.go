@@ -508,7 +508,6 @@ func TestRateWithFullHomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		gate := make(chan struct{})
-		var all []*dispatch.Dispatcher
 		for i := range 4 {
 			o := dispatch.Options{GlobalConcurrency: 2, Leader: b.redis.Elector(redisstore.ElectorOptions{})}
 			o.Queues = []string{"q", fmt.Sprint("own", i)}
@@ -516,7 +515,6 @@ func TestRateWithFullHomes(t *testing.T) {
 			d.Handle("k", nothing)
 			d.Handle("wait", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { <-gate; return nil }))
 			b.ok(d.Start(t.Context()))
-			all = append(all, d)
 		}
 		defer close(gate)
 		c := b.client(dispatch.ClientOptions{})
