@@ -97,10 +97,17 @@ func (e *Entry) schedule() (*cron.Schedule, error) {
 	return schedule, nil
 }
 
+func validateEntryName(name string) error {
+	if !entryNamePattern.MatchString(name) {
+		return fieldErrorf("Entry.Name", "%q does not match %s", clip(name, 120), entryNamePattern)
+	}
+	return nil
+}
+
 // normalize checks an entry and fills in what it leaves open.
 func (e Entry) normalize(now time.Time) (Entry, error) {
-	if !entryNamePattern.MatchString(e.Name) {
-		return e, fieldErrorf("Entry.Name", "%q does not match %s", clip(e.Name, 120), entryNamePattern)
+	if err := validateEntryName(e.Name); err != nil {
+		return e, err
 	}
 	if _, err := e.schedule(); err != nil {
 		return e, err

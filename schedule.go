@@ -128,10 +128,3 @@ func (c *Client) RunEntry(ctx context.Context, name string) (TaskID, error) {
 	}
 	return c.Enqueue(ctx, e.Task)
 }
-
-func validateEntryName(name string) error {
-	if !entryNamePattern.MatchString(name) {
-		return fieldErrorf("Entry.Name", "%q does not match %s", clip(name, 120), entryNamePattern)
-	}
-	return nil
-}

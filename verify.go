@@ -36,13 +36,13 @@ func (t *term) verifyAll(ctx context.Context, hurry bool) (died bool) {
 	if hurry {
 		pause = hurriedPause
 	}
+	failed := false
 	for cursor := uint64(0); ; {
 		names, next, err := t.d.store.Queues(ctx, cursor)
 		if err != nil {
 			t.failed(ctx, "verify", err)
 			return false
 		}
-		t.d.log.recovered("verify")
 		for _, name := range names {
 			if t.d.pauseOr(ctx, soonerThan(pause), t.died) {
 				return true
@@ -53,11 +53,15 @@ func (t *term) verifyAll(ctx context.Context, hurry bool) (died bool) {
 			}
 			if err != nil {
 				t.failed(ctx, "verify", err) // the others may be well
+				failed = true
 				continue
 			}
 			t.d.hear(hints)
 		}
 		if cursor = next; cursor == 0 {
+			if !failed {
+				t.d.log.recovered("verify")
+			}
 			return false
 		}
 	}
