@@ -29,6 +29,9 @@ type running struct {
 	extending sync.Mutex
 }
 
+// maxRetryAfter is the longest wait that a receiver may ask for.
+const maxRetryAfter = 24 * time.Hour
+
 // run is the pool's function: one attempt, from start to settlement.
 func (d *Dispatcher) run(r *running) {
 	now := d.opts.Clock.Now()
@@ -111,7 +114,12 @@ func (r *running) deliverHTTP() result {
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
 	}
-	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet}
+	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry}
+	out.atLeast = res.Advice.RetryAfter
+	if !res.Advice.RetryAt.IsZero() {
+		out.atLeast = res.Advice.RetryAt.Sub(r.storeTime(r.d.opts.Clock.Now()))
+	}
+	out.atLeast = min(out.atLeast, maxRetryAfter)
 	if out.err == nil {
 		out.err = fmt.Errorf("HTTP status %d", res.Status)
 	}

@@ -19,6 +19,12 @@ const (
 	HeaderAttempt = "X-Dispatch-Attempt"
 	// HeaderRetryCount is one less than HeaderAttempt.
 	HeaderRetryCount = "X-Dispatch-Retry-Count"
+	// HeaderExecutionCount is how many earlier attempts got a response whose status was below 500.
+	HeaderExecutionCount = "X-Dispatch-Execution-Count"
+	// HeaderPreviousStatus is the HTTP status that the last attempt ended with; absent on the first attempt and when there was
+	// no response. HeaderPreviousError is the ErrorKind that it ended with; absent on the first attempt.
+	HeaderPreviousStatus = "X-Dispatch-Previous-Status"
+	HeaderPreviousError  = "X-Dispatch-Previous-Error"
 	// HeaderScheduledAt is when the attempt was due (RFC 3339, UTC, ms).
 	HeaderScheduledAt = "X-Dispatch-Scheduled-At"
 	// HeaderDeadline is when the attempt is given up (RFC 3339, UTC, ms).
@@ -28,12 +34,15 @@ const (
 	HeaderFencingToken = "X-Dispatch-Fencing-Token"
 )
 
+// HeaderNoRetry is read from responses: "true" on one that is a failure makes the task dead at once.
+const HeaderNoRetry = "X-Dispatch-No-Retry"
+
 const headerTime = "2006-01-02T15:04:05.000Z07:00"
 
 // header is what the request carries: the task's headers as they were written, and Dispatch's own.
 func (r *running) header() http.Header {
 	t := &r.leased.Task
-	h := make(http.Header, len(t.Header)+9)
+	h := make(http.Header, len(t.Header)+12)
 	typed := false
 	for name, values := range t.Header {
 		switch http.CanonicalHeaderKey(name) {
@@ -56,6 +65,14 @@ func (r *running) header() http.Header {
 	h[HeaderQueue] = []string{t.Queue}
 	h[HeaderAttempt] = []string{strconv.Itoa(r.number())}
 	h[HeaderRetryCount] = []string{strconv.Itoa(r.number() - 1)}
+	h[HeaderExecutionCount] = []string{strconv.Itoa(r.leased.Progress.Executions)}
+	if n := len(r.leased.Progress.History); n > 0 {
+		last := r.leased.Progress.History[n-1]
+		h[HeaderPreviousError] = []string{string(last.ErrorKind)}
+		if last.Status > 0 {
+			h[HeaderPreviousStatus] = []string{strconv.Itoa(last.Status)}
+		}
+	}
 	h[HeaderScheduledAt] = []string{formatHeaderTime(r.leased.Due)}
 	h[HeaderDeadline] = []string{formatHeaderTime(r.storeTime(deadline))}
 	h[HeaderFencingToken] = []string{strconv.FormatInt(r.leased.Lease.Token, 10)}

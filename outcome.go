@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type result struct {
 
 	released bool          // the attempt does not count
 	after    time.Duration // with released or fixed: when to come back
+	atLeast  time.Duration // the least wait before a retry, as the receiver has asked for
 	fixed    bool          // come back after `after` instead of the backoff
 	final    bool          // do not retry
 }
@@ -65,7 +67,8 @@ func isTakenAway(cause error) bool {
 }
 
 // conclude decides what becomes of a task after an attempt. It is the one place that does, for workers and for the
-// sweep of lost leases alike, and it is pure: record is the attempt, now when it ended, both by the store's clock.
+// sweep of lost leases alike, and but for the jitter of a retry it is pure: record is the attempt, now when it ended, both
+// by the store's clock.
 func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
 	s := Settlement{ID: task.Task.ID, Lease: task.Lease}
 	if r.released {
@@ -87,7 +90,8 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 		s.Outcome, s.After, s.Tombstone = Dead, keep.failed, keep.tombstone(task.Named, task.Derived)
 		return s
 	}
-	s.Outcome, s.After = Retry, Backoff(retry, progress.Attempts)
+	s.Outcome = Retry
+	s.After = max(jittered(retry, Backoff(retry, progress.Attempts), rand.Float64()), r.atLeast)
 	if r.fixed {
 		s.After = r.after
 	}
@@ -98,6 +102,12 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 // with is the progress after one more attempt. It does not touch p's history.
 func (p Progress) with(record AttemptRecord) *Progress {
 	p.Attempts++
+	if record.Status > 0 {
+		p.Responses++
+	}
+	if record.Status > 0 && record.Status < 500 {
+		p.Executions++
+	}
 	p.LastAttempt = record.StartedAt
 	if p.FirstAttempt.IsZero() {
 		p.FirstAttempt = record.StartedAt

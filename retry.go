@@ -22,11 +22,14 @@ type RetryConfig struct {
 	MaxBackoff time.Duration
 	// MaxDoublings is how often the wait doubles before it grows by equal steps. Default 16, at most 64; −1 is never.
 	MaxDoublings int
+	// Jitter moves every wait by a random part of it, up to this fraction, sooner or later: 0.1 is up to a tenth, 1 the most.
+	// Default none. MaxBackoff bounds the result too.
+	Jitter float64
 }
 
 // defaultRetry is what a queue inherits: 25 attempts, 1 s doubling up to 1 h, no limit of time.
 var defaultRetry = RetryConfig{
-	MaxAttempts: 25, MaxRetryDuration: -1, MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16,
+	MaxAttempts: 25, MaxRetryDuration: -1, MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16, Jitter: -1,
 }
 
 // over fills the fields that rc leaves 0 from base.
@@ -37,10 +40,11 @@ func (rc RetryConfig) over(base RetryConfig) RetryConfig {
 		MinBackoff:       inherit(rc.MinBackoff, base.MinBackoff),
 		MaxBackoff:       inherit(rc.MaxBackoff, base.MaxBackoff),
 		MaxDoublings:     inherit(rc.MaxDoublings, base.MaxDoublings),
+		Jitter:           inherit(rc.Jitter, base.Jitter),
 	}
 }
 
-func inherit[T int | time.Duration](own, base T) T {
+func inherit[T int | float64 | time.Duration](own, base T) T {
 	if own == 0 {
 		return base
 	}
@@ -82,6 +86,19 @@ func Backoff(rc RetryConfig, attempts int) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(wait)
+}
+
+// jittered is a wait moved by its config's Jitter; luck is a random number from 0 to 1.
+func jittered(rc RetryConfig, wait time.Duration, luck float64) time.Duration {
+	if rc.Jitter <= 0 {
+		return wait
+	}
+	moved := float64(wait) * (1 + rc.Jitter*(2*luck-1))
+	limit := float64(maxSchedule)
+	if rc.MaxBackoff > 0 {
+		limit = float64(rc.MaxBackoff)
+	}
+	return time.Duration(min(moved, limit))
 }
 
 // Exhausted says whether a task whose attempts-th attempt failed at now gets no further one. first is when its first

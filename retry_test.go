@@ -174,9 +174,9 @@ func TestExhaustedEdges(t *testing.T) {
 
 // A task overrides its queue field by field, and a queue the defaults; 0 inherits and negative values are kept.
 func TestRetryConfigMerge(t *testing.T) {
-	queue := RetryConfig{MaxAttempts: 7, MaxRetryDuration: time.Hour, MinBackoff: 2 * time.Second, MaxBackoff: time.Minute, MaxDoublings: 3}
+	queue := RetryConfig{MaxAttempts: 7, MaxRetryDuration: time.Hour, MinBackoff: 2 * time.Second, MaxBackoff: time.Minute, MaxDoublings: 3, Jitter: 0.25}
 	if got, want := resolveRetry(nil, RetryConfig{}), (RetryConfig{MaxAttempts: 25, MaxRetryDuration: -1,
-		MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16}); got != want {
+		MinBackoff: time.Second, MaxBackoff: time.Hour, MaxDoublings: 16, Jitter: -1}); got != want {
 		t.Errorf("the defaults are %+v, want %+v", got, want)
 	}
 	if got := resolveRetry(&RetryConfig{}, queue); got != queue {
@@ -196,6 +196,8 @@ func TestRetryConfigMerge(t *testing.T) {
 		{"MaxBackoff", RetryConfig{MaxBackoff: 5}, func(rc *RetryConfig) { rc.MaxBackoff = 5 }},
 		{"MaxBackoff none", RetryConfig{MaxBackoff: -1}, func(rc *RetryConfig) { rc.MaxBackoff = -1 }},
 		{"MaxDoublings", RetryConfig{MaxDoublings: 5}, func(rc *RetryConfig) { rc.MaxDoublings = 5 }},
+		{"Jitter", RetryConfig{Jitter: 0.5}, func(rc *RetryConfig) { rc.Jitter = 0.5 }},
+		{"Jitter none", RetryConfig{Jitter: -1}, func(rc *RetryConfig) { rc.Jitter = -1 }},
 		{"MaxDoublings none", RetryConfig{MaxDoublings: -1}, func(rc *RetryConfig) { rc.MaxDoublings = -1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,6 +212,30 @@ func TestRetryConfigMerge(t *testing.T) {
 				t.Errorf("over the defaults: %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+func TestJitter(t *testing.T) {
+	for _, c := range []struct {
+		rc   RetryConfig
+		luck float64
+		want time.Duration
+	}{
+		{RetryConfig{}, 0.9, time.Minute},
+		{RetryConfig{Jitter: -1}, 0.9, time.Minute},
+		{RetryConfig{Jitter: 0.1}, 0.5, time.Minute},
+		{RetryConfig{Jitter: 0.1}, 0, 54 * time.Second},
+		{RetryConfig{Jitter: 0.1}, 1, 66 * time.Second},
+		{RetryConfig{Jitter: 1}, 0, 0},
+		{RetryConfig{Jitter: 1}, 1, 2 * time.Minute},
+		{RetryConfig{Jitter: 1, MaxBackoff: time.Minute}, 1, time.Minute},
+	} {
+		if got := jittered(c.rc, time.Minute, c.luck); got < c.want-1 || got > c.want+1 {
+			t.Errorf("%+v with luck %v: %v, want %v", c.rc, c.luck, got, c.want)
+		}
+	}
+	if got := jittered(RetryConfig{Jitter: 1}, math.MaxInt64, 1); got != maxSchedule {
+		t.Errorf("the longest wait becomes %v", got)
 	}
 }
 

@@ -110,6 +110,8 @@ type TaskInfo struct {
 type Progress struct {
 	// Attempts counts the attempts that ended; a released one does not count.
 	Attempts int
+	// Responses counts those that got an HTTP response, and Executions those of them whose status was below 500.
+	Responses, Executions int
 	// FirstAttempt and LastAttempt are when the first and the last of them began, by the store's clock.
 	FirstAttempt, LastAttempt time.Time
 	// History holds the last ten of them, oldest first.

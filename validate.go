@@ -279,6 +279,8 @@ func (rc RetryConfig) validate(field string) error {
 		return fieldErrorf(field+".MaxAttempts", "%d is not between -1 and %d", rc.MaxAttempts, maxAttempts)
 	case rc.MaxDoublings < -1 || rc.MaxDoublings > maxDoublings:
 		return fieldErrorf(field+".MaxDoublings", "%d is not between -1 and %d", rc.MaxDoublings, maxDoublings)
+	case rc.Jitter != -1 && !(rc.Jitter >= 0 && rc.Jitter <= 1):
+		return fieldErrorf(field+".Jitter", "%v is not -1 or between 0 and 1", rc.Jitter)
 	case rc.MinBackoff > maxSchedule:
 		return fieldErrorf(field+".MinBackoff", "%v is more than %v", rc.MinBackoff, maxSchedule)
 	case rc.MaxBackoff > maxSchedule:

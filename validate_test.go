@@ -189,7 +189,12 @@ func TestQueueLimits(t *testing.T) {
 		{"longer bound", Queue{Retry: RetryConfig{MaxBackoff: maxSchedule + 1}}, "Queue.Retry.MaxBackoff"},
 		{"backoff above its bound", Queue{Retry: RetryConfig{MinBackoff: 2, MaxBackoff: 1}}, "Queue.Retry.MinBackoff"},
 		{"backoff without bound", Queue{Retry: RetryConfig{MinBackoff: time.Hour, MaxBackoff: -1}}, ""},
-		{"everything none", Queue{Retry: RetryConfig{-1, -1, -1, -1, -1}}, ""},
+		{"jitter -1", Queue{Retry: RetryConfig{Jitter: -1}}, ""},
+		{"jitter -0.5", Queue{Retry: RetryConfig{Jitter: -0.5}}, "Queue.Retry.Jitter"},
+		{"most jitter", Queue{Retry: RetryConfig{Jitter: 1}}, ""},
+		{"more jitter", Queue{Retry: RetryConfig{Jitter: 1.01}}, "Queue.Retry.Jitter"},
+		{"jitter that is no number", Queue{Retry: RetryConfig{Jitter: math.NaN()}}, "Queue.Retry.Jitter"},
+		{"everything none", Queue{Retry: RetryConfig{-1, -1, -1, -1, -1, -1}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.queue.Name = "q"

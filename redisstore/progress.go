@@ -19,9 +19,11 @@ const (
 
 // The fields of progress, and of each attempt in its history. Times are in ms.
 const (
-	fieldFirst   = 1
-	fieldLast    = 2
-	fieldHistory = 3
+	fieldFirst      = 1
+	fieldLast       = 2
+	fieldHistory    = 3
+	fieldResponses  = 4
+	fieldExecutions = 5
 
 	fieldNumber   = 1
 	fieldStarted  = 2
@@ -38,7 +40,7 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 	head := [progressHeader]byte{progressVersion}
 	binary.BigEndian.PutUint32(head[1:], uint32(p.Attempts))
 	w.buf.Write(head[:])
-	w.mapOf(3)
+	w.mapOf(3 + present(p.Responses != 0, p.Executions != 0))
 	w.field(fieldFirst)
 	w.int(toMillis(p.FirstAttempt))
 	w.field(fieldLast)
@@ -48,6 +50,8 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 	for i := range p.History {
 		w.attempt(&p.History[i])
 	}
+	w.intField(fieldResponses, int64(p.Responses))
+	w.intField(fieldExecutions, int64(p.Executions))
 	b, err := w.result()
 	return string(b), err
 }
@@ -82,6 +86,10 @@ func decodeProgress(s string) (dispatch.Progress, error) {
 			p.FirstAttempt = millis(r.int())
 		case fieldLast:
 			p.LastAttempt = millis(r.int())
+		case fieldResponses:
+			p.Responses = int(r.int())
+		case fieldExecutions:
+			p.Executions = int(r.int())
 		case fieldHistory:
 			n := r.arrayLen()
 			if n > maxHistory {

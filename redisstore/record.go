@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -188,11 +189,15 @@ func present(fields ...bool) int {
 	return n
 }
 
-// retry writes a RetryConfig as an array of five integers, times in ns.
+// retry writes a RetryConfig as an array of integers: times in ns, the jitter in millionths.
 func (w *writer) retry(rc *dispatch.RetryConfig) {
-	w.arrayOf(5)
-	for _, v := range []int64{int64(rc.MaxAttempts), int64(rc.MaxRetryDuration), int64(rc.MinBackoff),
-		int64(rc.MaxBackoff), int64(rc.MaxDoublings)} {
+	values := []int64{int64(rc.MaxAttempts), int64(rc.MaxRetryDuration), int64(rc.MinBackoff),
+		int64(rc.MaxBackoff), int64(rc.MaxDoublings)}
+	if rc.Jitter != 0 {
+		values = append(values, int64(math.Round(rc.Jitter*1e6)))
+	}
+	w.arrayOf(len(values))
+	for _, v := range values {
 		w.int(v)
 	}
 }
@@ -212,6 +217,8 @@ func (r *reader) retry(rc *dispatch.RetryConfig) {
 			rc.MaxBackoff = time.Duration(r.int())
 		case 4:
 			rc.MaxDoublings = int(r.int())
+		case 5:
+			rc.Jitter = float64(r.int()) / 1e6
 		default:
 			r.skip()
 		}

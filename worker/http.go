@@ -32,6 +32,8 @@ type Result struct {
 	// Snippet is the beginning of the body, at most 1 KiB and valid UTF-8: invalid bytes are "?", and a character that
 	// the limit would cut in two is left out.
 	Snippet string
+	// Advice is what the response says of a repetition, when its status is not 2xx.
+	Advice Advice
 	// Truncated says that the body did not end with the snippet: it was longer, or it broke off.
 	Truncated bool
 	// Err is what went wrong, nil if Status alone tells (Kind is "" or KindNon2xx). It never holds the URL's query, its
@@ -94,6 +96,9 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 		return failed(Result{}, because(ctx, err))
 	}
 	res := Result{Status: resp.StatusCode}
+	if res.Status < 200 || res.Status > 299 {
+		res.Advice = adviceOf(resp.Header)
+	}
 	res.Snippet, res.Truncated, err = readBody(resp)
 	if err != nil {
 		return failed(res, because(ctx, err))
