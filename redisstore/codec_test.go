@@ -88,13 +88,13 @@ func TestRecordOfALaterVersion(t *testing.T) {
 		cd 0100 cb 400921fb54442d18
 		68 c4 02 0001   ce 00010000 d9 02 6161   69 dc 0001 c2   6a de 0001 01 01
 		01 a1 6b
-		06 97 01 02 03 04 05 a3 6e6577 91 01
+		06 98 01 02 03 04 05 06 a3 6e6577 91 01
 		6b da 0001 7a`)
 	var got dispatch.Task
 	var named bool
 	ok(t, decodeRecord(record, &got, &named))
 	want := dispatch.Task{Kind: "k", Timeout: time.Second, Retry: &dispatch.RetryConfig{MaxAttempts: 1, MaxRetryDuration: 2,
-		MinBackoff: 3, MaxBackoff: 4, MaxDoublings: 5}}
+		MinBackoff: 3, MaxBackoff: 4, MaxDoublings: 5, Jitter: 6e-6}}
 	if !reflect.DeepEqual(got, want) || !named {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
