@@ -13,6 +13,8 @@ import (
 var (
 	// ErrTaskNotFound is returned when a queue has no task of the ID: it never existed, has ended or was deleted.
 	ErrTaskNotFound = errors.New("dispatch: task not found")
+	// ErrNotWaiting is returned when a task is to be rescheduled that runs or has ended.
+	ErrNotWaiting = errors.New("dispatch: task is not waiting")
 	// ErrQueueNotFound is returned for a queue that does not exist.
 	ErrQueueNotFound = errors.New("dispatch: queue not found")
 	// ErrEntryNotFound is returned for a cron entry that does not exist.

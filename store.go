@@ -285,7 +285,16 @@ type QueueStore interface {
 	Counts(ctx context.Context, name string) (Counts, error)
 }
 
-// Inspector reads and deletes tasks.
+// ReplayReply is what became of dead tasks.
+type ReplayReply struct {
+	// Replayed says for each ID whether it waits again.
+	Replayed []bool
+	// Moved and Wait are as in EnqueueReply.
+	Moved bool
+	Wait  time.Duration
+}
+
+// Inspector reads tasks and puts single ones right.
 type Inspector interface {
 	// Task returns one task, or ErrTaskNotFound.
 	Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, error)
@@ -295,4 +304,10 @@ type Inspector interface {
 	// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. Its name, if it is a named one, stays
 	// taken for tombstone, unless the task had ended and was only retained.
 	DeleteTask(ctx context.Context, queue string, id TaskID, tombstone time.Duration) error
+	// RescheduleTask makes a waiting task due after t.Delay or at t.ScheduleTime; of t only these and the ID count. It
+	// returns ErrTaskNotFound, or ErrNotWaiting for a task that runs or has ended. Moved and Wait are as in EnqueueReply.
+	RescheduleTask(ctx context.Context, queue string, t Task) (EnqueueReply, error)
+	// ReplayTasks makes dead tasks wait again, due now and without the attempts that they have had, and says of each ID
+	// whether it was a dead task's. After an error those before it are replayed.
+	ReplayTasks(ctx context.Context, queue string, ids []TaskID) (ReplayReply, error)
 }

@@ -136,6 +136,11 @@ func workOnEverything(t testing.TB, s *testStore) {
 				t.Fatalf("%s tasks: %d, %v", state, len(page), err)
 			}
 		}
+		if r, err := s.ReplayTasks(ctx, mail, []dispatch.TaskID{leased[1].Task.ID}); err != nil || !r.Replayed[0] {
+			t.Fatalf("replayed: %+v, %v", r, err)
+		}
+		_, err = s.RescheduleTask(ctx, mail, dispatch.Task{ID: leased[1].Task.ID, Delay: time.Minute})
+		ok(t, err)
 		ok(t, s.DeleteTask(ctx, mail, leased[3].Task.ID, time.Hour))
 		_, err = s.Counts(ctx, mail)
 		ok(t, err)

@@ -24,7 +24,7 @@ type scripts struct {
 	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
 
 	announce, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
-	planPublish, queueCreate, queuePause, queueReplace, rest, settle, termBegin, workerBeat, workerRead, workerReap,
+	planPublish, queueCreate, queuePause, queueReplace, replay, reschedule, rest, settle, termBegin, workerBeat, workerRead, workerReap,
 	workerRegister, workerRemove, workerSweep *script
 }
 
@@ -57,7 +57,7 @@ func loadScripts(preamble string) scripts {
 		delete: load("delete"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
 		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
 		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
-		queueReplace: load("queue_replace"), rest: load("rest"), settle: load("settle"),
+		queueReplace: load("queue_replace"), replay: load("replay"), reschedule: load("reschedule"), rest: load("rest"), settle: load("settle"),
 		planPublish: load("plan_publish"), termBegin: load("term_begin"), workerBeat: load("worker_beat"),
 		workerRead: load("worker_read"), workerReap: load("worker_reap"), workerRegister: load("worker_register"),
 		workerRemove: load("worker_remove"), workerSweep: load("worker_sweep"),

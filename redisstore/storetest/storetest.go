@@ -48,6 +48,8 @@ var groups = []struct {
 	{"Queues", queueCases},
 	{"DeleteQueue", deleteQueueCases},
 	{"Tasks", taskCases},
+	{"Reschedule", rescheduleCases},
+	{"Replay", replayCases},
 	{"Purge", purgeCases},
 	{"Cleanup", cleanupCases},
 	{"Wake", wakeCases},
