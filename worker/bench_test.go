@@ -27,7 +27,7 @@ func BenchmarkDeliver(b *testing.B) {
 	defer srv.Close()
 	body := bytes.Repeat([]byte("x"), 128)
 
-	client := &http.Client{Transport: newTransport()}
+	client := &http.Client{Transport: NewTransport(Egress{AllowPrivate: true})}
 	defer client.CloseIdleConnections()
 	bare := func(b *testing.B) {
 		req, err := http.NewRequestWithContext(b.Context(), "POST", srv.URL, bytes.NewReader(body))

@@ -27,7 +27,8 @@ const (
 	KindTLS Kind = "tls"
 	// KindNon2xx is a response whose status is not 200 to 299, redirects included.
 	KindNon2xx Kind = "non_2xx"
-	// KindConfig is a request that cannot be sent as it stands: its method, URL or header is wrong.
+	// KindConfig is a request that cannot be sent as it stands: its method, URL or header is wrong, or the egress guard
+	// refuses its destination.
 	KindConfig Kind = "config"
 	// KindCancelled is an exchange whose context ended for another cause than its deadline.
 	KindCancelled Kind = "cancelled"
@@ -61,6 +62,9 @@ func classifyError(err error) Kind {
 		return KindCancelled
 	}
 	if _, ok := errors.AsType[*configError](err); ok {
+		return KindConfig
+	}
+	if _, ok := errors.AsType[*EgressError](err); ok {
 		return KindConfig
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {

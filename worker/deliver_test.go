@@ -79,7 +79,7 @@ func TestWireFormat(t *testing.T) {
 		}
 	})
 	for _, client := range []*http.Client{nil, {Transport: &http.Transport{DisableCompression: true}}} {
-		d := NewDeliverer(Options{Client: client})
+		d := NewDeliverer(Options{Client: client, Egress: Egress{AllowPrivate: true}})
 		defer d.Close()
 		if client != nil {
 			defer client.CloseIdleConnections()

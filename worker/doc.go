@@ -25,6 +25,13 @@
 // kept. No environment variable can put a proxy in the way. An error never holds the URL's query or user information
 // or the value of a header, not even when the receiver sends them back.
 //
+// # Where requests may go
+//
+// Who chooses a URL chooses what this process connects to, and it stands where others do not: next to databases, to
+// services without a password, to the metadata service of its cloud. So by default a Deliverer reaches public
+// addresses only. Egress changes that. It is asked at each dial about the address itself, so that no spelling of a host
+// and no answer of the DNS goes around it, and what it refuses is an *EgressError that says what would allow it.
+//
 // # What this does not promise
 //
 //   - That a request that failed was not acted on: after KindTimeout, KindConnect or KindCancelled the receiver may
@@ -36,6 +43,11 @@
 //     has processed all the same: net/http believes it and asks again, up to six times.
 //   - That a connection is tried a second time: a request that the receiver meets with a closed connection fails with
 //     KindConnect, and the next attempt is the caller's to make.
-//   - Any choice of where requests may go: every address that resolves is dialed.
+//   - That requests reach public addresses only when the Client is the caller's own, unless its transport comes from
+//     NewTransport; and when Egress.Proxy is set, the guard sees the address of the proxy and nothing behind it.
+//   - That an address with a public number is not one's own: what a cloud or a network routes inward beyond the ranges
+//     that IANA lists, a NAT64 prefix of its own for example, must be named in Egress.Deny.
+//   - That a connection ends when its address becomes forbidden: the guard is asked when it is made, and its Egress
+//     never changes.
 //   - An order: Pool starts items in the order in which they were added, but they run at once and end as they like.
 package worker

@@ -18,7 +18,7 @@ func ExampleDeliverer_Deliver() {
 		}
 	}))
 	defer receiver.Close()
-	d := worker.NewDeliverer(worker.Options{})
+	d := worker.NewDeliverer(worker.Options{Egress: worker.Egress{AllowPrivate: true}}) // the receiver is on loopback
 	defer d.Close()
 
 	for attempt := range 2 {

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 )
 
@@ -29,6 +30,10 @@ type Result struct {
 	Status int
 	// Kind is why the exchange failed; "" is success.
 	Kind Kind
+	// Permanent says that the egress guard refused every address of the host, so that to try again is pointless until
+	// the settings or the host's addresses change. Kind is KindConfig then, Err is an *EgressError, and nothing was
+	// sent. It is false for all other failures.
+	Permanent bool
 	// Snippet is the beginning of the body, at most 1 KiB and valid UTF-8: invalid bytes are "?", and a character that
 	// the limit would cut in two is left out.
 	Snippet string
@@ -45,8 +50,12 @@ type Result struct {
 // Options are the settings of a Deliverer. The zero value is ready for use.
 type Options struct {
 	// Client sends the requests; nil means a client made for the purpose, whose connections Close closes. The client
-	// is used as it is, its Timeout and Jar included, except that redirects are not followed.
+	// is used as it is, its Timeout and Jar included, except that redirects are not followed. Nothing guards where it
+	// connects to, unless its transport comes from NewTransport.
 	Client *http.Client
+	// Egress says where requests may go; the zero value means public addresses only. It is not used beside a Client.
+	// If its Validate returns an error, every Deliver fails with it, as KindConfig.
+	Egress Egress
 	// UserAgent is sent with requests that have none of their own; "" means "dispatch".
 	UserAgent string
 }
@@ -75,14 +84,15 @@ func NewDeliverer(o Options) *Deliverer {
 		return d
 	}
 	// Below http.Client there are no redirects, no cookies and no second time limit, and no copy of each header.
-	every, http1 := newTransport(), newHTTP1Transport()
+	g := newGuard(o.Egress)
+	every, http1 := newTransport(g), newHTTP1Transport(g)
 	d.send, d.sendHTTP1 = every.RoundTrip, http1.RoundTrip
 	d.transports = []*http.Transport{every, http1}
 	return d
 }
 
 // Deliver sends r and reads the response until it has ended or the limits are reached, all before ctx ends. It panics
-// on no input. What cannot be sent as it stands is KindConfig, and nothing is sent.
+// on no input. What cannot be sent as it stands, or not to where it should go, is KindConfig, and nothing is sent.
 //
 // Why ctx ended is asked of context.Cause: ctx may be one that is cancelled with context.DeadlineExceeded as its
 // cause. What counts is the end of ctx, never its Deadline method.
@@ -118,6 +128,10 @@ func (d *Deliverer) Close() {
 // failed is res after an exchange that broke off with err. The status outweighs the error where Classify says so.
 func failed(res Result, err error) Result {
 	res.Kind = Classify(res.Status, err)
+	if refused, ok := errors.AsType[*EgressError](err); ok && res.Kind == KindConfig {
+		res.Permanent, res.Err = true, refused
+		return res
+	}
 	if res.Kind != "" && res.Kind != KindNon2xx {
 		res.Err = redact(err)
 	}

@@ -21,10 +21,10 @@ const patience = 10 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newTestDeliverer returns a Deliverer that trusts srv, if it is not nil, and is closed when the test ends.
+// newTestDeliverer returns a Deliverer that reaches loopback, trusts srv, if it is not nil, and is closed when the test ends.
 func newTestDeliverer(t testing.TB, srv *httptest.Server) *Deliverer {
 	t.Helper()
-	d := NewDeliverer(Options{})
+	d := NewDeliverer(Options{Egress: Egress{AllowPrivate: true}})
 	t.Cleanup(d.Close)
 	if srv != nil {
 		roots := x509.NewCertPool()

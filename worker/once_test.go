@@ -74,7 +74,7 @@ func testOnce(t *testing.T, client *http.Client, request Request) {
 		client.Transport = new(http.Transport)
 		defer client.CloseIdleConnections()
 	}
-	d := NewDeliverer(Options{Client: client})
+	d := NewDeliverer(Options{Client: client, Egress: Egress{AllowPrivate: true}})
 	defer d.Close()
 	request.URL = r.url()
 
