@@ -102,10 +102,14 @@ func (r *running) end(res result) {
 }
 
 func (r *running) deliverHTTP() result {
+	header := r.header()
+	if err := r.sign(header, r.storeTime(r.d.opts.Clock.Now())); err != nil {
+		return result{kind: KindConfig, err: err, text: err.Error()}
+	}
 	res := r.d.http.Deliver(r.ctx, worker.Request{
 		Method: r.leased.Task.Method,
 		URL:    r.leased.Task.URL,
-		Header: r.header(),
+		Header: header,
 		Body:   r.leased.Task.Payload,
 	})
 	switch {
@@ -114,7 +118,7 @@ func (r *running) deliverHTTP() result {
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
 	}
-	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry}
+	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry || res.Permanent}
 	out.atLeast = res.Advice.RetryAfter
 	if !res.Advice.RetryAt.IsZero() {
 		out.atLeast = res.Advice.RetryAt.Sub(r.storeTime(r.d.opts.Clock.Now()))

@@ -88,7 +88,7 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		worker:   cluster.NewWorkerID(),
 		serves:   servesQueues(o.Queues),
 		handlers: make(map[string]Handler),
-		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent}),
+		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress}),
 		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
 		cronHeard: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
@@ -100,6 +100,9 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		stuck:   make(map[string]bool),
 	}
 	d.log = newLogger(o.Logger.With("worker", string(d.worker)))
+	if o.HTTPClient != nil {
+		d.log.Warn("dispatch: the HTTP client is the caller's: no egress guard but its own keeps tasks from private addresses")
+	}
 	var err error
 	if d.member, err = d.newMember(); err != nil {
 		return nil, err

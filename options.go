@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/dispatchkit/dispatch/cluster"
+	"github.com/dispatchkit/dispatch/worker"
 )
 
 // ClientOptions are the settings of a Client. The zero value is ready for use.
@@ -35,10 +37,14 @@ type Options struct {
 	DedupWindow time.Duration
 	// DrainTimeout is how long Stop waits for running attempts before it ends their contexts. 0 means 25 s.
 	DrainTimeout time.Duration
+	// Egress says which addresses tasks with a URL may reach; the zero value is public ones only. Allow names networks of
+	// your own, such as a cluster's 10.0.0.0/8; AllowPrivate is for development. It is not used with an HTTPClient.
+	Egress worker.Egress
 	// GlobalConcurrency is how many attempts run at once in this process. 0 means 64.
 	GlobalConcurrency int
-	// HTTPClient delivers the tasks with a URL; nil means one that is tuned for the purpose. Whatever it is set to,
-	// redirects are not followed.
+	// HTTPClient delivers the tasks with a URL; nil means one that is tuned for the purpose and guarded by Egress. Whatever
+	// it is set to, redirects are not followed. One of your own is not guarded unless its transport is made by, or wraps,
+	// worker.NewTransport; a warning says so.
 	HTTPClient *http.Client
 	// HeartbeatInterval is how often this process tells the registry that it lives, whatever it runs. 0 means 10 s.
 	HeartbeatInterval time.Duration
@@ -68,6 +74,11 @@ type Options struct {
 	RetentionFailed time.Duration
 	// RetentionSucceeded is how long succeeded tasks stay readable. 0 means that they are gone at once.
 	RetentionSucceeded time.Duration
+	// Secrets finds the secrets of a name that a task or queue has. Requests are signed with all of them, the new one first
+	// and, while secrets are rotated, the old ones behind: Standard Webhooks v1, "whsec_" and base64 of 24 to 64 bytes. It is
+	// asked at every attempt, by many goroutines at once. An attempt whose secret is not found, or bad, fails and sends
+	// nothing. Only names are stored; secrets are never stored or logged. Nil knows no secret.
+	Secrets func(ctx context.Context, name string) ([]string, error)
 	// StaleJobThreshold is how long a process may be silent before the leader gives its tasks to others. A process that
 	// cannot reach the registry for as long stops claiming and ends what it runs, just before. 0 means 30 s; more than
 	// twice the HeartbeatInterval. Set it alike everywhere.
@@ -139,6 +150,9 @@ func (o Options) validate() error {
 		if err := v.Validate(); err != nil {
 			return fmt.Errorf("Options.Leader: %w", err)
 		}
+	}
+	if err := o.Egress.Validate(); err != nil {
+		return fmt.Errorf("Options.Egress: %w", err)
 	}
 	for _, c := range []struct {
 		field    string

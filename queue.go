@@ -27,6 +27,9 @@ type Queue struct {
 	MaxConcurrent int
 	// Weight is the queue's share when several queues wait for the places of one process; 0 means 1, at most 1000.
 	Weight int
+	// Secret names the secret that signs the requests of tasks with a URL that name none themselves, see Options.Secrets;
+	// empty means that they are not signed.
+	Secret string
 	// Requires is what each task needs that does not itself say how much of that; see Task.Requires. A change is in force
 	// for tasks that are stored from then on.
 	Requires cluster.Resources

@@ -53,6 +53,8 @@ type Task struct {
 	Timeout time.Duration
 	// Retry overrides the queue's RetryConfig, field by field; nil changes nothing.
 	Retry *RetryConfig
+	// Secret names the secret that signs the request of a task with a URL, see Options.Secrets; empty means the queue's.
+	Secret string
 	// Requires is what an attempt needs of the process that runs it, such as cpu or memory: it runs where that fits into
 	// Options.Capacity beside what runs there already. It is completed from Queue.Requires when the task is stored.
 	// Enqueue refuses with ErrUnschedulable what fits into no live worker, if all that serve the queue state a capacity.

@@ -61,6 +61,19 @@ func validateQueueName(field, name string) error {
 	return nil
 }
 
+var secretNamePattern = regexp.MustCompile(`^[A-Za-z0-9._/-]{0,100}$`)
+
+// validateSecretName refuses what looks like a secret instead of its name, too.
+func validateSecretName(field, name string) error {
+	switch {
+	case strings.HasPrefix(name, "whsec_"):
+		return fieldErrorf(field, "is a secret; it takes the name of one, which Options.Secrets finds")
+	case !secretNamePattern.MatchString(name):
+		return fieldErrorf(field, "does not match %s", secretNamePattern)
+	}
+	return nil
+}
+
 func validateTaskID(field string, id TaskID) error {
 	if !taskIDPattern.MatchString(string(id)) {
 		return fieldErrorf(field, "%q does not match %s", clip(string(id), 120), taskIDPattern)
@@ -83,6 +96,12 @@ func (t Task) normalize(now time.Time) (Task, error) {
 	}
 	if err := validateResources("Task.Requires", t.Requires); err != nil {
 		return t, err
+	}
+	if err := validateSecretName("Task.Secret", t.Secret); err != nil {
+		return t, err
+	}
+	if t.Secret != "" && t.URL == "" {
+		return t, fieldErrorf("Task.Secret", "signs requests, and the task has no URL")
 	}
 	if err := t.normalizeTarget(); err != nil {
 		return t, err
@@ -162,6 +181,7 @@ func (t *Task) normalizeTimes(now time.Time) error {
 // size is what the task counts against the limit: all that its sender can make long.
 func (t *Task) size() int {
 	n := len(t.ID) + len(t.Queue) + len(t.Kind) + len(t.URL) + len(t.Payload) + headerSize(t.Header)
+	n += len(t.Secret)
 	for name := range t.Requires {
 		n += len(name) + 8
 	}
@@ -268,6 +288,9 @@ func (q Queue) validate() error {
 		return fieldErrorf("Queue.Weight", "%d is not between 0 and %d", q.Weight, maxWeight)
 	}
 	if err := validateResources("Queue.Requires", q.Requires); err != nil {
+		return err
+	}
+	if err := validateSecretName("Queue.Secret", q.Secret); err != nil {
 		return err
 	}
 	return q.Retry.validate("Queue.Retry")

@@ -22,6 +22,7 @@ func NewDispatcher(t testing.TB, store *Store, o dispatch.Options) *dispatch.Dis
 		// Time moves in leaps, in which no heartbeat can get through.
 		o.HeartbeatInterval, o.StaleJobThreshold = 5*time.Hour, 12*time.Hour
 	}
+	o.Egress.AllowPrivate = true // receivers listen on the loopback interface
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}

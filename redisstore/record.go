@@ -44,6 +44,7 @@ const (
 	fieldRetry
 	fieldMetadata
 	fieldNonce // of named tasks: tells a repeated call from another one
+	fieldSecret
 )
 
 // encodeRecord encodes what follows the stamp. The same submission always gives the same bytes: the script compares them.
@@ -69,7 +70,7 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 	}
 
 	w.mapOf(present(t.Kind != "", t.URL != "", t.Method != "", len(t.Header) > 0, len(t.Payload) > 0, t.Retry != nil,
-		len(t.Metadata) > 0, sub.Named))
+		len(t.Metadata) > 0, sub.Named, t.Secret != ""))
 	w.stringField(fieldKind, t.Kind)
 	w.stringField(fieldURL, t.URL)
 	w.stringField(fieldMethod, t.Method)
@@ -104,6 +105,7 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 		w.field(fieldNonce)
 		w.uint(sub.Nonce)
 	}
+	w.stringField(fieldSecret, t.Secret)
 	return w.result()
 }
 
@@ -151,6 +153,8 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 		case fieldRetry:
 			t.Retry = new(dispatch.RetryConfig)
 			r.retry(t.Retry)
+		case fieldSecret:
+			t.Secret = r.string()
 		case fieldMetadata:
 			t.Metadata = make(map[string]string)
 			for range r.mapLen() {

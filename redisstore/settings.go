@@ -18,12 +18,13 @@ const (
 	fieldWeight
 	fieldQueueRetry
 	fieldQueueRequires
+	fieldQueueSecret
 )
 
 func encodeSettings(q *dispatch.Queue) (string, error) {
 	w := newWriter(64)
 	w.buf.WriteByte(settingsVersion)
-	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0))
+	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0, q.Secret != ""))
 	if q.Rate != 0 {
 		w.field(fieldRate)
 		w.float(q.Rate)
@@ -34,6 +35,7 @@ func encodeSettings(q *dispatch.Queue) (string, error) {
 	w.field(fieldQueueRetry)
 	w.retry(&q.Retry)
 	w.stringField(fieldQueueRequires, formatResources(q.Requires))
+	w.stringField(fieldQueueSecret, q.Secret)
 	b, err := w.result()
 	return string(b), err
 }
@@ -57,6 +59,8 @@ func decodeSettings(s string) (*dispatch.Queue, error) {
 			r.retry(&q.Retry)
 		case fieldQueueRequires:
 			q.Requires = parseResources(r.string())
+		case fieldQueueSecret:
+			q.Secret = r.string()
 		default:
 			r.skip()
 		}

@@ -42,7 +42,7 @@ const (
 // after 15 s and a TLS handshake after 10 s, and keeps at most 1024 idle connections per host and 2048 in all, for 45 s
 // each. It has no limit on the time until the response, which is the context's, and no proxy but that of e.
 //
-// Whoever sets its DialContext, DialTLSContext or Proxy replaces the guard.
+// Whoever sets its DialContext or DialTLSContext replaces the guard, and whoever sets its Proxy moves it: see Egress.
 func NewTransport(e Egress) *http.Transport {
 	return newTransport(newGuard(e))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/redisstore"
+	"github.com/dispatchkit/dispatch/worker"
 )
 
 const (
@@ -53,7 +54,10 @@ func run(ctx context.Context, redisURL, cluster string) error {
 
 	// The dispatcher claims due tasks and delivers them.
 	var seen tally
-	d, err := dispatch.New(store, dispatch.Options{Observer: seen.observe})
+	d, err := dispatch.New(store, dispatch.Options{
+		Observer: seen.observe,
+		Egress:   worker.Egress{AllowPrivate: true}, // the receiver is on this machine
+	})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ const (
 	miniredis = "github.com/alicebob/miniredis/v2"
 	msgpack   = "github.com/vmihailenco/msgpack/v5"
 	redsync   = "github.com/go-redsync/redsync/v4"
+	webhooks  = "github.com/standard-webhooks/standard-webhooks/libraries"
 	xTerm     = "golang.org/x/term"
 	xTime     = "golang.org/x/time"
 )
@@ -23,7 +24,7 @@ const (
 const anything = "..."
 
 // testModules are what tests may import besides all packages of the project.
-var testModules = []string{clockwork, goRedis, goleak, miniredis, msgpack, redsync, xTime}
+var testModules = []string{clockwork, goRedis, goleak, miniredis, msgpack, redsync, webhooks, xTime}
 
 // layout is the dependency graph: each package with all that it may import. The standard library is free, except for
 // its testing packages: a program that uses Dispatch must not link them. Packages of the project are named by
