@@ -87,7 +87,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
 			Free: maps.Clone(d.room.free), Skip: q.skipped(now),
 		}
-		q.vacated = d.room.vacated
+		q.vacated, q.whole = d.room.vacated, maps.Equal(d.room.free, d.opts.Capacity)
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
 			q.unanswered.Version = q.settings.Version
@@ -228,7 +228,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 	case reply.Block == BlockedByPause:
 		claimed.Next, q.nextDue = time.Time{}, time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:
-		claimed.Retry = now.Add(min(reply.Wait, d.opts.ReconcileInterval)) // the rate may be changed meanwhile
+		claimed.Retry = now.Add(min(d.rateWait(q, reply), d.opts.ReconcileInterval)) // the rate may be changed meanwhile
 	case reply.Block == BlockedByConcurrency:
 		claimed.Blocked = true
 		claimed.Retry = now.Add(concurrencyHold)

@@ -13,8 +13,9 @@ const (
 	stealDelay = 50 * time.Millisecond
 	// forgottenAfter is how long a note says "now" before everybody takes it for work that nobody else does.
 	forgottenAfter = 10 * time.Second
-	// actingFor is how long a worker that had to step in for a queue's homes takes itself for one.
-	actingFor = 5 * time.Second
+	// actingFor is how long a worker that had to step in for a queue's homes takes itself for one: longer than tasks are put
+	// off that only it can run.
+	actingFor = 2 * unknownKindDelay
 	// handOverPause is how often a home that has no place asks the others to step in for a queue.
 	handOverPause = 250 * time.Millisecond
 	// planInterval is how often the plan is read without a message of a new one.
@@ -151,9 +152,9 @@ func (d *Dispatcher) turn(h Hint, now time.Time) (at time.Time, mine bool) {
 	return time.Time{}, false
 }
 
-// stepIn makes the next in line act as a home for a while, when it has found work that the homes have left. d.mu is held.
+// stepIn makes a process act as a home for a while that has found work which the homes have left to it. d.mu is held.
 func (d *Dispatcher) stepIn(q *servedQueue, now time.Time) {
-	if s := d.standing(q.name); !s.Home() && s.Rank == s.Homes {
+	if !d.standing(q.name).Home() {
 		q.actingUntil = now.Add(actingFor)
 	}
 }

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"maps"
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
@@ -51,7 +50,7 @@ func (d *Dispatcher) vacate(r *running) {
 
 const (
 	// skipFor is how long claims pass over the tasks that did not fit, before they begin at the first one again.
-	skipFor = time.Second
+	skipFor = 5 * time.Second
 	// maxLooks is how many claims in a row look for a task that fits, each a few hundred tasks further. The search goes on
 	// from there a ReconcileInterval later.
 	maxLooks = 20
@@ -65,20 +64,20 @@ func (q *servedQueue) skipped(now time.Time) int {
 	return q.skip
 }
 
-// lookFurther takes in that due tasks do not fit, and says whether to claim again at once, behind them. So many that do
-// not fit anybody do not hide others that do. d.mu is held.
+// lookFurther takes in that due tasks do not fit, and says whether to claim again at once, behind them: if not even all
+// of the capacity is enough for them. So any number of tasks that fit nobody hide none that does. Tasks that only do not fit
+// at the moment keep their turn. d.mu is held.
 func (d *Dispatcher) lookFurther(q *servedQueue, reply *ClaimReply, now time.Time) bool {
-	q.skip, q.searching = reply.Skip, reply.Skip > 0
-	if len(reply.Leased) > 0 {
-		q.looks, q.skipSince = 0, now
-	} else {
-		q.looks++
+	if !q.whole || len(reply.Leased) > 0 {
+		return false
 	}
+	q.skip, q.skipSince, q.searching = reply.Skip, now, reply.Skip > 0
+	q.looks++
 	if q.searching && q.looks < maxLooks {
 		return true
 	}
 	q.looks = 0
-	if len(reply.Leased) == 0 && !q.warnedUnfit && maps.Equal(d.room.free, d.opts.Capacity) {
+	if !q.warnedUnfit {
 		q.warnedUnfit = true
 		d.log.Warn("dispatch: tasks wait that need more than this whole process has; see Options.Capacity", "queue", q.name)
 	}

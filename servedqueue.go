@@ -41,8 +41,9 @@ type servedQueue struct {
 	skipSince   time.Time
 	searching   bool
 	warnedUnfit bool
-	// vacated is Dispatcher.room.vacated when the claim was sent.
+	// vacated is Dispatcher.room.vacated when the claim was sent, and whole says that all of the capacity was free then.
 	vacated int
+	whole   bool
 
 	// pace is the part of the queue's rate that this process predicts, as claims have shown it; 0 is its share.
 	pace float64
@@ -103,4 +104,15 @@ func (d *Dispatcher) adapt(q *servedQueue, reply *ClaimReply, now time.Time) {
 		q.pace = pace
 		d.sched.SetLimits(q.name, d.limitsOf(q), now)
 	}
+}
+
+// rateWait is how long this process waits after a claim that has met the rate: until there is a token, and when it found
+// none at all for as long as its part of the rate takes to bring one, so that not all processes come for each token.
+// Meanwhile tokens gather, unless the queue keeps only one: then each is worth the contest. d.mu is held.
+func (d *Dispatcher) rateWait(q *servedQueue, reply *ClaimReply) time.Duration {
+	if len(reply.Leased) > 0 || q.settings == nil || q.settings.Rate <= 0 || q.settings.EffectiveBurst() < 2 {
+		return reply.Wait
+	}
+	part := max(q.pace, d.standing(q.name).Share)
+	return max(reply.Wait, time.Duration(float64(time.Second)/(q.settings.Rate*part)))
 }

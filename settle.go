@@ -112,9 +112,11 @@ func (r *running) until() time.Time {
 // or that could not be swept, there is nothing to tell.
 func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
 	var told <-chan struct{}
-	if reply.Moved {
-		forOthers := d.life.draining.Load() || slices.ContainsFunc(batch, func(s *settling) bool { return s.run.stranger })
-		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: forOthers})
+	// What this process cannot run, or gives back at its end, is for the others to look at, whatever waits before it.
+	if i := slices.IndexFunc(batch, func(s *settling) bool { return s.run.stranger }); i >= 0 && !reply.Moved {
+		told = d.announce(Hint{Queue: queue, Wait: batch[i].settlement.After, HandOver: true})
+	} else if reply.Moved {
+		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: i >= 0 || d.life.draining.Load()})
 	}
 	now := d.opts.Clock.Now()
 	for i, s := range batch {

@@ -57,6 +57,8 @@ type Task struct {
 	Secret string
 	// Requires is what an attempt needs of the process that runs it, such as cpu or memory: it runs where that fits into
 	// Options.Capacity beside what runs there already. It is completed from Queue.Requires when the task is stored.
+	// A task that needs most of a process may wait for long while smaller ones of its queue keep that busy: give such tasks a
+	// queue and processes of their own.
 	// Enqueue refuses with ErrUnschedulable what fits into no live worker, if all that serve the queue state a capacity.
 	Requires cluster.Resources
 	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.

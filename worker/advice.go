@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func adviceOf(h http.Header) Advice {
 	if text == "" {
 		return a
 	}
-	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil {
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		a.RetryAfter = time.Duration(min(seconds, maxRetryAfter)) * time.Second
 		return a
 	}

@@ -19,7 +19,7 @@ func TestAdvice(t *testing.T) {
 		{"zero", map[string]string{"Retry-After": "0"}, Advice{}},
 		{"spaces", map[string]string{"Retry-After": " 7 "}, Advice{RetryAfter: 7 * time.Second}},
 		{"a lot", map[string]string{"Retry-After": "18446744073709551615"}, Advice{RetryAfter: maxRetryAfter * time.Second}},
-		{"more than fits", map[string]string{"Retry-After": "99999999999999999999"}, Advice{}},
+		{"more than fits", map[string]string{"Retry-After": "99999999999999999999"}, Advice{RetryAfter: maxRetryAfter * time.Second}},
 		{"negative", map[string]string{"Retry-After": "-5"}, Advice{}},
 		{"fraction", map[string]string{"Retry-After": "1.5"}, Advice{}},
 		{"words", map[string]string{"Retry-After": "soon"}, Advice{}},
