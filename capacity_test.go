@@ -163,3 +163,38 @@ func TestUnfitTasksHideNothing(t *testing.T) {
 		}
 	})
 }
+
+// Tasks that do not fit at the moment keep their turn.
+func TestCapacityKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		var ran record[dispatch.TaskID]
+		d := b.dispatcher(dispatch.Options{Capacity: cluster.Resources{"cpu": 4000}})
+		d.Handle("k", dispatch.HandlerFunc(func(_ context.Context, task *dispatch.Task) error {
+			ran.add(task.ID)
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		}))
+		var tasks []dispatch.Task
+		for range 1000 {
+			tasks = append(tasks, needs("k", cluster.Resources{"cpu": 1000}))
+		}
+		results, err := b.client(dispatch.ClientOptions{}).EnqueueMany(t.Context(), tasks)
+		b.ok(err)
+		place := make(map[dispatch.TaskID]int)
+		for i, r := range results {
+			place[r.ID] = i
+		}
+		b.ok(d.Start(t.Context()))
+		time.Sleep(10 * time.Second)
+		order := ran.all()
+		if len(order) < 390 {
+			t.Errorf("%d tasks have run, of the 400 that there was room for", len(order))
+		}
+		for n, id := range order {
+			if i := place[id]; i > n+250 { // a batch of the enqueue is one instant, within which there is no order
+				t.Fatalf("the task at place %d ran as number %d", i, n)
+			}
+		}
+	})
+}

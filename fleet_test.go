@@ -537,3 +537,54 @@ func TestRateWithFullHomes(t *testing.T) {
 		}
 	})
 }
+
+// Tasks of such a kind that come one behind the other do not wait for one another, and cost few claims.
+func TestSeveralOnlyOneCanRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		ranked := b.fleet(4, dispatch.Options{}, nothing)
+		knows := b.dispatcher(dispatch.Options{})
+		knows.Handle("new", nothing)
+		b.ok(knows.Start(t.Context()))
+		time.Sleep(time.Minute)
+		before := b.store.count("Claim")
+		for range 10 {
+			b.enqueue(ranked[0], dispatch.Task{Queue: "q", Kind: "new"})
+			time.Sleep(1100 * time.Millisecond)
+		}
+		time.Sleep(15 * time.Second)
+		if n := b.seen.count(dispatch.Succeeded); n != 10 {
+			t.Errorf("%d tasks of 10 have run", n)
+		}
+		if claims := b.store.count("Claim") - before; claims > 100 {
+			t.Errorf("%d claims for 10 tasks", claims)
+		}
+	})
+}
+
+// Processes that work off one backlog do not all come for each token of its rate.
+func TestRateCostsFewClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.fleet(5, dispatch.Options{}, nothing)
+		c := b.client(dispatch.ClientOptions{})
+		_, err := c.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", Rate: 20})
+		b.ok(err)
+		tasks := make([]dispatch.Task, 1500)
+		for i := range tasks {
+			tasks[i] = dispatch.Task{Queue: "q", Kind: "k"}
+		}
+		_, err = c.EnqueueMany(t.Context(), tasks)
+		b.ok(err)
+		time.Sleep(20 * time.Second)
+		done, claims := b.seen.count(dispatch.Succeeded), b.store.count("Claim")
+		time.Sleep(50 * time.Second)
+		done, claims = b.seen.count(dispatch.Succeeded)-done, b.store.count("Claim")-claims
+		if done < 970 || done > 1020 {
+			t.Errorf("%d tasks in 50 s at 20 a second", done)
+		}
+		if claims > 3*done {
+			t.Errorf("%d claims for %d tasks", claims, done)
+		}
+	})
+}
