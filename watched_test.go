@@ -27,6 +27,9 @@ func newBubbleStore(t testing.TB) (*redisstore.Store, *miniredis.Miniredis) {
 		ContextTimeoutEnabled: true,
 		MaxRetries:            -1,
 		DisableIdentity:       true,
+		// Nobody is to wait for a connection: the client takes the timers for that from a pool that all bubbles share, and a
+		// timer of another bubble ends the program.
+		PoolSize: 1000,
 	})
 	t.Cleanup(func() {
 		client.Close()
