@@ -40,6 +40,7 @@ func NewStore(t testing.TB) *Store {
 		ContextTimeoutEnabled: true,
 		MaxRetries:            -1,
 		DisableIdentity:       true,
+		PoolSize:              1000, // in a synctest bubble nobody may wait for a connection: the client's timers for that outlive it
 	})
 	t.Cleanup(func() {
 		client.Close()
