@@ -39,18 +39,19 @@ func TestHeadersOfRetries(t *testing.T) {
 	}
 }
 
-func TestHeadersAfterTimeout(t *testing.T) {
+func TestProgressAfterTimeout(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})
-	gate := make(chan struct{})
-	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate }))
+	gate, came := make(chan struct{}), make(chan struct{}, 1)
+	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		came <- struct{}{}
+		<-gate
+	}))
 	defer hang.Close()
 	defer close(gate)
 	id := e.enqueue(dispatch.Task{URL: hang.URL, Timeout: time.Second})
 	e.ok(e.d.Start(t.Context()))
-	for e.seen.of(id) == "" {
-		e.store.Advance(time.Second)
-		time.Sleep(time.Millisecond)
-	}
+	within(t, "the request", came)
+	e.advance(time.Second)
 	info := e.task(id)
 	if p := info.Progress; p.Attempts != 1 || p.Responses != 0 || p.Executions != 0 || lastAttempt(t, info).ErrorKind != dispatch.KindTimeout {
 		t.Errorf("progress %+v", p)

@@ -174,9 +174,12 @@ func TestOutages(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, tc.server)
 			goroutines := r.worker.countGoroutines()
-			calm := r.proxy.requests.Load()
-			lasts(500 * time.Millisecond)
-			normal := 2 * float64(r.proxy.requests.Load()-calm)
+			normal := 0.0 // of the busiest of some moments: what else the machine does may have slowed the flow in others
+			for range 4 {
+				calm := r.proxy.requests.Load()
+				lasts(250 * time.Millisecond)
+				normal = max(normal, 4*float64(r.proxy.requests.Load()-calm))
+			}
 			begun, dials, requests, cpu := time.Now(), r.proxy.dials.Load(), r.proxy.requests.Load(), r.worker.cpu()
 			tc.outage(r)
 			over := time.Now()
@@ -213,9 +216,8 @@ func TestOutages(t *testing.T) {
 			if limit == 0 {
 				limit = 20
 			}
-			// Every connection is made anew, once, whatever else. The flow of this test makes some 2,000 requests a second
-			// where nothing else keeps the machine busy, as it may have while the rate before was taken.
-			if (dialRate-float64(limit))*took > 100 || requestRate > 2*max(normal, 2000)+500 || burnt > 0.9 {
+			// Every connection is made anew, once, whatever else.
+			if (dialRate-float64(limit))*took > 100 || requestRate > 2*normal+500 || burnt > 0.9 {
 				t.Errorf("a hot loop: %.0f dials/s (at most %d), %.0f requests/s (%.0f before), %.0f %% of a core",
 					dialRate, limit, requestRate, normal, 100*burnt)
 			}
