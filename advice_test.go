@@ -14,6 +14,8 @@ import (
 func TestHeadersOfRetries(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})
 	receiver := dispatchtest.NewReceiver(t, 503, 404, 429, 500, 302, 200)
+	_, err := e.d.EnsureQueue(t.Context(), dispatch.Queue{Name: dispatch.DefaultQueue, NoThrottle: true})
+	e.ok(err)
 	id := e.enqueue(dispatch.Task{URL: receiver.URL, Retry: &noWait})
 	for range 6 {
 		e.run()

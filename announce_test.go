@@ -30,7 +30,7 @@ func (s *announceStore) Announce(_ context.Context, hints []Hint) error {
 // Announcements that gathered are one per queue: the soonest, and changed if one of them was.
 func TestGatheredAnnouncements(t *testing.T) {
 	store := new(announceStore)
-	c := newClient(store, nil, silent, clockwork.NewFakeClock(), false, 0)
+	c := newClient(store, nil, silent, clockwork.NewFakeClock(), false, retention{})
 	var batch []announcing
 	for _, h := range []Hint{
 		{Queue: "a", Wait: time.Second}, {Queue: "b", Wait: time.Minute}, {Queue: "a", Wait: time.Millisecond},
@@ -62,7 +62,7 @@ func TestGatheredAnnouncements(t *testing.T) {
 
 func TestOverdue(t *testing.T) {
 	clock := clockwork.NewFakeClock()
-	c := newClient(new(announceStore), nil, silent, clock, false, 0)
+	c := newClient(new(announceStore), nil, silent, clock, false, retention{})
 	for _, s := range []struct {
 		after, wait time.Duration
 		want        bool

@@ -111,10 +111,10 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 
 // storeTasks stores tasks of one queue, each with what it requires, and says for each why it was refused; the error is
 // about all of them.
-func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission) (EnqueueReply, []error, error) {
+func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (EnqueueReply, []error, error) {
 	refused := make([]error, len(tasks))
 	for range updateTries {
-		o := EnqueueOptions{Strict: c.strict, Requires: c.fleet.requiresOf(queue)}
+		o.Requires = c.fleet.requiresOf(queue)
 		fitting, err := c.fitting(ctx, queue, tasks, o.Requires, refused)
 		if err != nil {
 			return EnqueueReply{}, refused, err

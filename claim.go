@@ -85,7 +85,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 	if q.unanswered == nil {
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
-			Free: maps.Clone(d.room.free), Skip: q.skipped(now),
+			Free: maps.Clone(d.room.free), Skip: q.skipped(now), Tombstone: d.keep.dedup,
 		}
 		q.vacated, q.whole = d.room.vacated, maps.Equal(d.room.free, d.opts.Capacity)
 		q.sentAt = now

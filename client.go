@@ -3,7 +3,6 @@ package dispatch
 import (
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/jonboulle/clockwork"
 
@@ -18,7 +17,7 @@ type Client struct {
 	log      *slog.Logger
 	clock    clockwork.Clock
 	strict   bool
-	dedup    time.Duration
+	keep     retention
 
 	ids       idSource
 	enqueues  groupCommit[*enqueuing]
@@ -41,14 +40,18 @@ func NewClient(store Store, o ClientOptions) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow), nil
+	keep := Options{DedupWindow: o.DedupWindow, RetentionFailed: o.RetentionFailed}.withDefaults()
+	if err := keep.validate(); err != nil {
+		return nil, within("ClientOptions", "Options", err)
+	}
+	return newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, keep.retention()), nil
 }
 
-func newClient(store Store, registry cluster.Store, log *slog.Logger, clock clockwork.Clock, strict bool, dedup time.Duration) *Client {
+func newClient(store Store, registry cluster.Store, log *slog.Logger, clock clockwork.Clock, strict bool, keep retention) *Client {
 	if registry == nil {
 		registry = store
 	}
-	c := &Client{store: store, registry: registry, log: log, clock: clock, strict: strict, dedup: dedup, hear: func([]Hint) {}}
+	c := &Client{store: store, registry: registry, log: log, clock: clock, strict: strict, keep: keep, hear: func([]Hint) {}}
 	c.enqueues = groupCommit[*enqueuing]{
 		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
 	}

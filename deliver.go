@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type running struct {
 	ctx       *attemptContext
 	admitted  bool // it has taken room of the process's capacity
 	stranger  bool // this process cannot run it
+	doubted   bool // its lease may be gone; guarded by Dispatcher.mu
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
@@ -98,6 +100,10 @@ func (r *running) end(res result) {
 	now := r.d.opts.Clock.Now()
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
+	if !r.d.bury(r.d.life.reports, r, &settlement, r.until()) {
+		r.d.log.Warn("dispatch: a dead letter could not be stored; its task will run again", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID)
+		settlement = Settlement{ID: settlement.ID, Lease: settlement.Lease, Outcome: Released}
+	}
 	r.d.settle(&settling{run: r, settlement: settlement, result: res, endedAt: now})
 }
 
@@ -114,7 +120,7 @@ func (r *running) deliverHTTP() result {
 	})
 	switch {
 	case res.Kind == "":
-		return result{status: res.Status}
+		return result{status: res.Status, sent: true}
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
 	}
@@ -124,6 +130,9 @@ func (r *running) deliverHTTP() result {
 		out.atLeast = res.Advice.RetryAt.Sub(r.storeTime(r.d.opts.Clock.Now()))
 	}
 	out.atLeast = min(out.atLeast, maxRetryAfter)
+	out.sent = res.Kind != worker.KindConfig
+	out.congested = res.Status == http.StatusTooManyRequests || res.Status == http.StatusServiceUnavailable ||
+		res.Advice != (worker.Advice{NoRetry: res.Advice.NoRetry})
 	if out.err == nil {
 		out.err = fmt.Errorf("HTTP status %d", res.Status)
 	}

@@ -39,7 +39,7 @@ type Dispatcher struct {
 	anyStuck atomic.Bool
 	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time. So do the others,
 	// for what is announced of the fleet.
-	signal, planHeard, workersHeard, cronHeard chan struct{}
+	signal, planHeard, workersHeard, cronHeard, leasesDoubted chan struct{}
 	// leading says that the duties of the leader are this process's.
 	leading atomic.Bool
 	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
@@ -83,7 +83,7 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		return nil, err
 	}
 	d := &Dispatcher{
-		Client:   newClient(store, o.Registry, o.Logger, o.Clock, o.StrictQueues, o.retention().dedup),
+		Client:   newClient(store, o.Registry, o.Logger, o.Clock, o.StrictQueues, o.retention()),
 		opts:     o,
 		worker:   cluster.NewWorkerID(),
 		serves:   servesQueues(o.Queues),
@@ -91,7 +91,7 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress}),
 		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
-		cronHeard: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
+		cronHeard: make(chan struct{}, 1), leasesDoubted: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
 		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),
 		sched:   scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
 		queues:  make(map[string]*servedQueue),
@@ -145,6 +145,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		for _, loop := range []func(context.Context){d.claimLoop, d.listenLoop, d.reconcileLoop, d.sweepLoop, d.fleetLoop} {
 			d.life.goLoop(loop)
 		}
+		d.life.goLate(d.watchLeases)
 		go func() { // not a loop that a stop waits for: the elector may be anybody's code
 			defer close(d.led)
 			d.leadLoop(d.life.loops)

@@ -46,6 +46,7 @@ func (d *Dispatcher) drain() error {
 	d.awaitTold()
 	d.life.endReports() // what is not stored by now is given up, and told
 	d.settles.wait()
+	d.life.late.Wait()
 	d.http.Close()
 	d.awaitReleased()
 	d.life.endBeats()

@@ -50,8 +50,8 @@ type enqueued struct {
 // Enqueue stores a task and returns its ID once the store has it and waiting workers have been told. Calls made at the
 // same moment share one trip to the store, which is given up after 5 s.
 //
-// Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is taken; ErrQueueNotFound with StrictQueues;
-// ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,
+// Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is
+// taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,
 // and enqueuing it again under that ID stores it once. A task that has run to its end by then runs again, unless it is
 // retained or its ID was chosen by the caller.
 func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
@@ -148,7 +148,7 @@ func (b *bulk) cut() *bulk {
 func (c *Client) storeBulk(ctx context.Context, b *bulk) bool {
 	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
 	defer cancel()
-	reply, refused, err := c.storeTasks(ctx, b.queue, b.submissions)
+	reply, refused, err := c.storeTasks(ctx, b.queue, b.submissions, EnqueueOptions{Strict: c.strict})
 	for i, r := range b.results {
 		r.Err = cmp.Or(err, refused[i])
 	}
@@ -172,7 +172,7 @@ func (c *Client) sendEnqueues(queue string, batch []*enqueuing) {
 	for i, e := range batch {
 		submissions[i] = e.submission
 	}
-	reply, refused, err := c.storeTasks(ctx, queue, submissions)
+	reply, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
 	announced := c.announceEnqueue(queue, reply, err)
 	for i, e := range batch {
 		if refused[i] != nil {
@@ -190,13 +190,17 @@ func (c *Client) submit(t Task) (Submission, error) {
 	if err != nil {
 		return Submission{Task: Task{ID: t.ID}}, err
 	}
-	if t.ID == "" {
+	if t.ID == "" && t.Unique == nil {
 		t.ID = c.ids.next(now)
 		return Submission{Task: t}, nil
 	}
 	var nonce [8]byte
 	rand.Read(nonce[:])
-	return Submission{Task: t, Named: true, Nonce: binary.BigEndian.Uint64(nonce[:])}, nil
+	submission := Submission{Task: t, Named: true, Nonce: binary.BigEndian.Uint64(nonce[:])}
+	if t.Unique != nil {
+		submission.ID, submission.Window = uniqueID(&t), t.Unique.Window
+	}
+	return submission, nil
 }
 
 // announceEnqueue tells workers of tasks that were stored, if they have to know. After an uncertain call it tells them

@@ -15,6 +15,12 @@ var (
 	ErrTaskNotFound = errors.New("dispatch: task not found")
 	// ErrNotWaiting is returned when a task is to be rescheduled that runs or has ended.
 	ErrNotWaiting = errors.New("dispatch: task is not waiting")
+	// ErrTaskEnded is returned when a task is to be cancelled or run that has ended and is retained.
+	ErrTaskEnded = errors.New("dispatch: task has ended")
+	// ErrQueueDraining is returned for a task of a queue that takes no new ones; see DrainQueue. Nothing was stored.
+	ErrQueueDraining = errors.New("dispatch: queue is draining")
+	// ErrQueuePaused is returned when a queue is to be drained that is paused, so that its tasks would wait for ever.
+	ErrQueuePaused = errors.New("dispatch: queue is paused")
 	// ErrQueueNotFound is returned for a queue that does not exist.
 	ErrQueueNotFound = errors.New("dispatch: queue not found")
 	// ErrEntryNotFound is returned for a cron entry that does not exist.
@@ -39,6 +45,8 @@ var (
 	ErrUncertain = errors.New("dispatch: outcome unknown")
 	// ErrConflict is returned when a queue was changed by others, again and again, while UpdateQueue tried to.
 	ErrConflict = errors.New("dispatch: queue changed meanwhile")
+	// ErrCancelled is the cause of a handler's context that ends because its task was cancelled.
+	ErrCancelled = errors.New("dispatch: task cancelled")
 	// ErrDraining is the cause of a handler's context that ends because the dispatcher stops.
 	ErrDraining = errors.New("dispatch: draining")
 	// ErrDrainTimeout is returned by Run and Stop when a handler did not return although its context had ended.

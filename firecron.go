@@ -160,7 +160,7 @@ func (d *Dispatcher) fireTick(ctx context.Context, e *Entry, tick time.Time) err
 		submission.Derived = true
 		var reply EnqueueReply
 		var refused []error
-		reply, refused, err = d.storeTasks(ctx, submission.Queue, []Submission{submission})
+		reply, refused, err = d.storeTasks(ctx, submission.Queue, []Submission{submission}, EnqueueOptions{Strict: d.strict})
 		if announced := d.announceEnqueue(submission.Queue, reply, err); announced != nil {
 			await(ctx, announced)
 		}
@@ -169,7 +169,8 @@ func (d *Dispatcher) fireTick(ctx context.Context, e *Entry, tick time.Time) err
 		}
 	}
 	var bad *FieldError
-	if errors.As(err, &bad) || errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrUnschedulable) {
+	if errors.As(err, &bad) || errors.Is(err, ErrQueueNotFound) || errors.Is(err, ErrUnschedulable) ||
+		errors.Is(err, ErrQueueDraining) {
 		d.log.Warn("dispatch: a cron entry's task was refused; this tick is dropped", "entry", e.Name, "tick", tick, "queue", task.Queue, "error", err)
 		return nil
 	}

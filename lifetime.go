@@ -28,6 +28,7 @@ type lifetime struct {
 	state    lifeState
 	atStop   func() bool    // called when the stop begins
 	group    sync.WaitGroup // the loops
+	late     sync.WaitGroup // what runs until reports ends
 	finished chan struct{}  // closed when stopped
 	err      error          // set before finished is closed
 }
@@ -63,6 +64,11 @@ func (l *lifetime) start(launch func() (atStop func() bool)) bool {
 // goLoop runs f until it returns, which it does soon after its context ends.
 func (l *lifetime) goLoop(f func(context.Context)) {
 	l.group.Go(func() { f(l.loops) })
+}
+
+// goLate runs f until it returns, which it does soon after reports ends.
+func (l *lifetime) goLate(f func(context.Context)) {
+	l.late.Go(func() { f(l.reports) })
 }
 
 // stop begins the stop, once: drain runs on a goroutine of its own and says how it went.

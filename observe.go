@@ -43,6 +43,9 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 	if !r.leased.Due.IsZero() {
 		e.Late = max(r.leased.At.Sub(r.leased.Due), 0)
 	}
+	if outcome == Cancelled {
+		e.Err = errors.Join(ErrCancelled, e.Err)
+	}
 	if outcome == Discarded {
 		e.Err = errors.Join(ErrLeaseLost, e.Err)
 	}
@@ -55,6 +58,9 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 		e.Attempt.Status = s.result.status
 	default:
 		e.Attempt = AttemptRecord{Number: r.number(), Worker: r.leased.Worker, Token: r.leased.Lease.Token}
+	}
+	if outcome == Cancelled {
+		e.Attempt.ErrorKind = KindCancelled
 	}
 	d.opts.Observer(e)
 }

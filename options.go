@@ -19,6 +19,10 @@ type ClientOptions struct {
 	Logger *slog.Logger
 	// Registry tells what workers there are, for tasks with Requires; nil means the store.
 	Registry cluster.Store
+	// DedupWindow is as in Options, for tasks that this client cancels, deletes or purges. 0 means 1 h, negative none.
+	DedupWindow time.Duration
+	// RetentionFailed is as in Options, for tasks that this client cancels. 0 means 7 days; negative: they are gone at once.
+	RetentionFailed time.Duration
 	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
 	StrictQueues bool
 }
@@ -70,7 +74,7 @@ type Options struct {
 	// Registry keeps the workers; nil means the store. With another registry nobody is told when workers come and go, and
 	// the plan follows within 30 s.
 	Registry cluster.Store
-	// RetentionFailed is how long dead tasks stay readable. 0 means 7 days; negative: they are gone at once.
+	// RetentionFailed is how long dead and cancelled tasks stay readable. 0 means 7 days; negative: they are gone at once.
 	RetentionFailed time.Duration
 	// RetentionSucceeded is how long succeeded tasks stay readable. 0 means that they are gone at once.
 	RetentionSucceeded time.Duration

@@ -17,6 +17,8 @@ const (
 	Retry Outcome = "retry"
 	// Dead ends the task as failed.
 	Dead Outcome = "dead"
+	// Cancelled ends the task because somebody cancelled it, before the attempt was over.
+	Cancelled Outcome = "cancelled"
 	// Released brings the task back; the attempt does not count.
 	Released Outcome = "released"
 	// Discarded is an outcome that came too late: the lease was no longer current, and nothing was changed.
@@ -30,6 +32,9 @@ type result struct {
 	err    error
 	text   string // what the attempt record keeps of the error
 	status int
+
+	sent      bool // a request was sent
+	congested bool // its receiver asked for less
 
 	released bool          // the attempt does not count
 	after    time.Duration // with released or fixed: when to come back
@@ -63,21 +68,21 @@ func handlerResult(err, cause error) result {
 
 // isTakenAway says whether a context ended for a reason that is not the attempt's own.
 func isTakenAway(cause error) bool {
-	return errors.Is(cause, ErrDraining) || errors.Is(cause, ErrLeaseLost)
+	return errors.Is(cause, ErrDraining) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrCancelled)
 }
 
 // conclude decides what becomes of a task after an attempt. It is the one place that does, for workers and for the
 // sweep of lost leases alike, and but for the jitter of a retry it is pure: record is the attempt, now when it ended, both
 // by the store's clock.
 func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
-	s := Settlement{ID: task.Task.ID, Lease: task.Lease}
+	s := Settlement{ID: task.Task.ID, Lease: task.Lease, Tombstone: keep.tombstone(task.Named, task.Derived, task.Window)}
 	if r.released {
 		s.Outcome, s.After = Released, min(r.after, maxSchedule)
 		return s
 	}
 	record.Status = r.status
 	if r.err == nil && r.kind == "" {
-		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named, task.Derived)
+		s.Outcome, s.After = Succeeded, keep.succeeded
 		if s.After > 0 {
 			s.Progress = task.Progress.with(record)
 		}
@@ -87,11 +92,15 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	progress := task.Progress.with(record)
 	s.Progress = progress
 	if r.final || Exhausted(retry, progress.Attempts, progress.FirstAttempt, now) {
-		s.Outcome, s.After, s.Tombstone = Dead, keep.failed, keep.tombstone(task.Named, task.Derived)
+		s.Outcome, s.After = Dead, keep.failed
 		return s
 	}
 	s.Outcome = Retry
-	s.After = max(jittered(retry, Backoff(retry, progress.Attempts), rand.Float64()), r.atLeast)
+	backoff := jittered(retry, Backoff(retry, progress.Attempts), rand.Float64())
+	if task.Urgent { // it counts from when the attempt was asked for
+		backoff -= now.Sub(task.Due)
+	}
+	s.After = max(backoff, r.atLeast, 0)
 	if r.fixed {
 		s.After = r.after
 	}
@@ -132,13 +141,17 @@ type retention struct {
 // whether what it was derived from is dealt with.
 const derivedTombstone = time.Hour
 
-// tombstone is how long the name of a task stays taken after its end.
-func (k retention) tombstone(named, derived bool) time.Duration {
+// tombstone is how long the name of a task stays taken after its end, if it is a named one. window is its own, as in
+// Submission.
+func (k retention) tombstone(named, derived bool, window time.Duration) time.Duration {
+	if window == 0 {
+		window = k.dedup
+	}
 	switch {
 	case !named:
 		return 0
 	case derived:
-		return max(k.dedup, derivedTombstone)
+		return max(window, derivedTombstone)
 	}
-	return k.dedup
+	return max(window, 0)
 }

@@ -43,7 +43,7 @@ func TestConclude(t *testing.T) {
 		{name: "HTTP success", result: result{status: 204}, want: Succeeded},
 
 		{name: "failure", result: result{kind: KindHandler, err: errTest}, want: Retry, after: 10 * time.Second, attempts: 1},
-		{name: "second failure", result: result{kind: KindHandler, err: errTest}, before: 1, named: true, want: Retry, after: 20 * time.Second, attempts: 2},
+		{name: "second failure", result: result{kind: KindHandler, err: errTest}, before: 1, named: true, want: Retry, after: 20 * time.Second, tomb: time.Minute, attempts: 2},
 		{name: "failure, exhausted", result: result{kind: KindHandler, err: errTest}, before: 2, want: Dead, after: time.Hour, attempts: 3},
 		{name: "failure, exhausted and named", result: result{kind: KindHandler, err: errTest}, before: 2, named: true, want: Dead, after: time.Hour, tomb: time.Minute, attempts: 3},
 		{name: "failure, limit lowered meanwhile", result: result{kind: KindHandler, err: errTest}, before: 8, want: Dead, after: time.Hour, attempts: 9},
@@ -54,7 +54,7 @@ func TestConclude(t *testing.T) {
 
 		{name: "released", result: result{released: true}, want: Released},
 		{name: "released with its reason", result: result{released: true, err: errTest}, want: Released},
-		{name: "snoozed", result: result{released: true, after: time.Minute, err: errSnoozed}, named: true, want: Released, after: time.Minute},
+		{name: "snoozed", result: result{released: true, after: time.Minute, err: errSnoozed}, named: true, want: Released, after: time.Minute, tomb: time.Minute},
 		{name: "snoozed at the last attempt", result: result{released: true, after: time.Minute, err: errSnoozed}, before: 2, want: Released, after: time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,13 +146,13 @@ func TestConcludeMeasuresTheRetryDuration(t *testing.T) {
 func TestConcludeWithoutDedupWindow(t *testing.T) {
 	for window, want := range map[time.Duration]time.Duration{-1: 0, 0: time.Hour, time.Second: time.Second} {
 		o := Options{DedupWindow: window}.withDefaults()
-		if got := o.retention().tombstone(true, false); got != want {
+		if got := o.retention().tombstone(true, false, 0); got != want {
 			t.Errorf("a DedupWindow of %v leaves a tombstone of %v, want %v", window, got, want)
 		}
-		if got := o.retention().tombstone(false, false); got != 0 {
+		if got := o.retention().tombstone(false, false, 0); got != 0 {
 			t.Errorf("an unnamed task leaves a tombstone of %v", got)
 		}
-		if got := o.retention().tombstone(true, true); got != max(want, time.Hour) {
+		if got := o.retention().tombstone(true, true, 0); got != max(want, time.Hour) {
 			t.Errorf("a DedupWindow of %v leaves a derived name taken for %v", window, got)
 		}
 	}

@@ -35,14 +35,34 @@ type Queue struct {
 	Requires cluster.Resources
 	// Retry says how failed attempts are repeated.
 	Retry RetryConfig
+	// DeadLetterQueue gets a copy of each task that dies in this queue, see DeadLetterHeader; empty means none. It must not
+	// lead back to this queue.
+	DeadLetterQueue string
+	// TaskTTL is the age, counted from when it was stored, past which a task is dropped instead of attempted or repeated,
+	// and is gone; 0 means none. At least 1 s.
+	TaskTTL time.Duration
+	// NoThrottle lets tasks go at Rate whatever their receivers answer. Otherwise those that answer 429, 503 or with
+	// Retry-After, or of which more than half fail in 10 s, slow the queue down: see Counts.EffectiveRate.
+	NoThrottle bool
 
-	// Paused says whether the queue hands out no tasks. PauseQueue and ResumeQueue change it; create and update do not.
-	Paused bool
+	// Paused says whether the queue hands out no tasks, and Draining whether it takes no new ones. PauseQueue, DrainQueue
+	// and ResumeQueue change them; create and update do not.
+	Paused, Draining bool
 	// CreatedAt is when the queue was created, by the store's clock. Only read.
 	CreatedAt time.Time
 	// Version grows with every change of the settings. Only read.
 	Version int64
 }
+
+// QueueState is what a queue does with its tasks.
+type QueueState string
+
+// The states of a queue. One may be both paused and draining.
+const (
+	QueueRunning  QueueState = "running"
+	QueuePaused   QueueState = "paused"
+	QueueDraining QueueState = "draining"
+)
 
 // Counts is how many tasks of a queue are in each state at one moment.
 type Counts struct {
@@ -50,10 +70,16 @@ type Counts struct {
 	Ready, Scheduled int64
 	// Running tasks are under a lease.
 	Running int64
-	// Succeeded and Dead tasks have ended and are retained.
-	Succeeded, Dead int64
-	// TotalSucceeded, TotalDead and TotalRetried count since the queue was created.
-	TotalSucceeded, TotalDead, TotalRetried int64
+	// Succeeded, Dead and Cancelled tasks have ended and are retained.
+	Succeeded, Dead, Cancelled int64
+	// TotalSucceeded, TotalDead, TotalRetried, TotalCancelled and TotalExpired (older than TaskTTL) count since the queue
+	// was created.
+	TotalSucceeded, TotalDead, TotalRetried, TotalCancelled, TotalExpired int64
+	// EffectiveRate is how many attempts may start per second now; 0 is unlimited. It is the queue's Rate, or less while
+	// receivers are congested: then it is halved at most once a second, to a tenth of Rate or 0.1 at the least, and grows by
+	// half after each 10 s without such an answer. A queue without a Rate begins at half of what it did in the last 10 s, goes down
+	// to 1, and is free again after 60 s.
+	EffectiveRate float64
 }
 
 // EffectiveBurst is Burst, or its default for Rate: a fifth of it, at least 10 and at most 500.

@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // EnsureQueue creates a queue unless it exists, and says whether it did. A queue that exists is left as it is, so that
@@ -13,6 +15,9 @@ func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err er
 	if err := q.validate(); err != nil {
 		return false, err
 	}
+	if err := c.checkDeadLetters(ctx, q); err != nil {
+		return false, err
+	}
 	return c.store.CreateQueue(ctx, q)
 }
 
@@ -20,7 +25,7 @@ func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err er
 const updateTries = 10
 
 // UpdateQueue reads a queue, lets change modify it and stores the result, all over again when somebody else changed it
-// meanwhile; so change may be called several times. Changes to Name, Paused, CreatedAt and Version are ignored. An
+// meanwhile; so change may be called several times. Changes to Name, Paused, Draining, CreatedAt and Version are ignored. An
 // error of change is returned as it is. The new settings are in force from the next claim on, on every process.
 func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queue) error) error {
 	if change == nil {
@@ -35,8 +40,11 @@ func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queu
 		if err := change(&updated); err != nil {
 			return err
 		}
-		updated.Name, updated.Version, updated.Paused = current.Name, current.Version, current.Paused
+		updated.Name, updated.Version = current.Name, current.Version
 		if err := updated.validate(); err != nil {
+			return err
+		}
+		if err := c.checkDeadLetters(ctx, updated); err != nil {
 			return err
 		}
 		replaced, err := c.store.ReplaceQueue(ctx, updated)
@@ -89,32 +97,69 @@ func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 // PauseQueue stops a queue from handing out tasks, or returns ErrQueueNotFound. Attempts that run go on, and tasks can
 // be enqueued. Pausing a paused queue does nothing.
 func (c *Client) PauseQueue(ctx context.Context, name string) error {
-	return c.setPaused(ctx, name, true)
+	return c.setState(ctx, name, QueuePaused)
 }
 
-// ResumeQueue ends a pause, or returns ErrQueueNotFound. Resuming a running queue does nothing.
+// ResumeQueue ends a pause or a drain, or returns ErrQueueNotFound. Resuming a running queue does nothing.
 func (c *Client) ResumeQueue(ctx context.Context, name string) error {
-	if err := c.setPaused(ctx, name, false); err != nil {
+	if err := c.setState(ctx, name, QueueRunning); err != nil {
 		return err
 	}
 	await(ctx, c.announce(Hint{Queue: name, Changed: true}))
 	return nil
 }
 
-func (c *Client) setPaused(ctx context.Context, name string, paused bool) error {
+// drainPoll is how often DrainQueue counts the tasks at most.
+const drainPoll = time.Second
+
+// DrainQueue has a queue take no new tasks, which are refused with ErrQueueDraining, and returns when those that it has
+// are done with: none waits, for whatever time, and none runs. The queue goes on draining until ResumeQueue, also when ctx
+// ends first. It returns ErrQueueNotFound, and ErrQueuePaused for a queue that is paused while tasks wait in it.
+func (c *Client) DrainQueue(ctx context.Context, name string) error {
+	if err := c.setState(ctx, name, QueueDraining); err != nil {
+		return err
+	}
+	for wait := drainPoll / 64; ; wait = min(2*wait, drainPoll) {
+		counts, err := c.Counts(ctx, name)
+		if err != nil {
+			return err
+		}
+		waiting := counts.Ready + counts.Scheduled
+		if waiting+counts.Running == 0 {
+			return nil
+		}
+		if q, err := c.Queue(ctx, name); err != nil || q.Paused && waiting > 0 {
+			return cmp.Or(err, ErrQueuePaused)
+		}
+		timer := c.clock.NewTimer(wait)
+		select {
+		case <-timer.Chan():
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+func (c *Client) setState(ctx context.Context, name string, state QueueState) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return named(c.store.SetPaused(ctx, name, paused), name)
+	return named(c.store.SetState(ctx, name, state), name)
 }
 
 // DeleteQueue removes a queue with its settings, all its tasks and all names it remembers, or returns ErrQueueNotFound.
-// Attempts that run are not stopped, but what they report is discarded. Enqueuing to the queue creates it anew.
+// The contexts of attempts that run end with ErrLeaseLost, and what they report is discarded. Enqueuing to the queue creates it
+// anew.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return named(c.store.DeleteQueue(ctx, name), name)
+	if err := c.store.DeleteQueue(ctx, name); err != nil {
+		return named(err, name)
+	}
+	await(ctx, c.announce(Hint{Queue: name, Ended: AllLeases}))
+	return nil
 }
 
 // PurgeQueue removes the tasks that wait in a queue and were enqueued before the call, or returns ErrQueueNotFound. Once
@@ -124,7 +169,7 @@ func (c *Client) PurgeQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return named(c.store.PurgeQueue(ctx, name, c.dedup), name)
+	return named(c.store.PurgeQueue(ctx, name, c.keep.dedup), name)
 }
 
 // Counts counts the tasks of a queue, or returns ErrQueueNotFound. It costs the same whatever the queue holds.

@@ -106,10 +106,16 @@ func (d *Dispatcher) adapt(q *servedQueue, reply *ClaimReply, now time.Time) {
 	}
 }
 
+// throttledPause is the least wait for a queue that has no rate but is slowed down: its tokens gather for longer.
+const throttledPause = 20 * time.Millisecond
+
 // rateWait is how long this process waits after a claim that has met the rate: until there is a token, and when it found
 // none at all for as long as its part of the rate takes to bring one, so that not all processes come for each token.
 // Meanwhile tokens gather, unless the queue keeps only one: then each is worth the contest. d.mu is held.
 func (d *Dispatcher) rateWait(q *servedQueue, reply *ClaimReply) time.Duration {
+	if q.settings != nil && q.settings.Rate <= 0 { // its receivers are congested
+		return max(reply.Wait, throttledPause)
+	}
 	if len(reply.Leased) > 0 || q.settings == nil || q.settings.Rate <= 0 || q.settings.EffectiveBurst() < 2 {
 		return reply.Wait
 	}

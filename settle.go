@@ -59,6 +59,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
 		request.Seq = d.seq.Add(1)
 	}
+	request.Traffic = traffic(batch)
 	unwatch := d.watchSettles(queue, batch)
 	for failures := 1; ; failures++ {
 		now := d.opts.Clock.Now()
@@ -87,6 +88,23 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 		d.log.failing("settle", err, "queue", queue)
 		d.pause(d.life.reports, backoffAfter(failures))
 	}
+}
+
+// traffic counts what receivers said to the attempts of a batch, as far as their queue is to be slowed down by that.
+func traffic(batch []*settling) (t Traffic) {
+	for _, s := range batch {
+		if !s.result.sent || s.run.settings == nil || s.run.settings.NoThrottle {
+			continue
+		}
+		t.Sent++
+		if s.result.kind != "" {
+			t.Failed++
+		}
+		if s.result.congested {
+			t.Congested++
+		}
+	}
+	return t
 }
 
 // allOver says whether no lease of a batch can still be this process's. Swept ones never are.
@@ -123,6 +141,8 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 		switch {
 		case reply.Applied[i]:
 			d.observe(s, s.settlement.Outcome)
+		case s.run.isCancelled():
+			d.observe(s, Cancelled)
 		case !s.swept:
 			d.observe(s, Discarded)
 		}

@@ -43,6 +43,8 @@ type EnqueueOptions struct {
 	Strict bool
 	// Requires is what the sender takes the queue's Requires for: with them it has filled in those of the tasks.
 	Requires cluster.Resources
+	// Draining stores tasks also in a queue that drains, which otherwise refuses all with ErrQueueDraining.
+	Draining bool
 }
 
 // Submission is a task on its way into the store: valid, with an ID, a Method and a Timeout.
@@ -55,6 +57,9 @@ type Submission struct {
 	// Derived says that the ID was made of something that may be seen twice, such as a tick of a cron entry. Whatever the
 	// dedup window, its name stays taken for at least an hour after the task has ended or was removed.
 	Derived bool
+	// Window is how long the name of a named task stays taken after its end; 0 leaves that to whoever ends it, below zero is
+	// not at all.
+	Window time.Duration
 }
 
 // EnqueueReply is what became of the submissions.
@@ -97,6 +102,8 @@ type ClaimRequest struct {
 	Skip int
 	// Version is the version of the queue's settings that the worker knows, 0 for none.
 	Version int64
+	// Tombstone is how long the names of tasks stay taken that are dropped because they are older than the queue's TaskTTL.
+	Tombstone time.Duration
 }
 
 // ClaimReply is the answer to a claim.
@@ -142,18 +149,22 @@ type Lease struct {
 
 // Leased is a task under a lease.
 type Leased struct {
-	// Task is the task, with ID and Queue. Named and Derived are as in Submission.
+	// Task is the task, with ID and Queue. Named, Derived and Window are as in Submission.
 	Task    Task
 	Named   bool
 	Derived bool
+	Window  time.Duration
+	// CreatedAt is when the task was stored.
+	CreatedAt time.Time
 	// Lease is the right to this attempt.
 	Lease Lease
 	// Worker holds the lease.
 	Worker cluster.WorkerID
 	// At is the store's time of this answer: for a claim, when the lease began.
 	At time.Time
-	// Due is when the task was due (claims only).
-	Due time.Time
+	// Due is when the task was due (claims only). Urgent says that it was asked for then, by RunTask.
+	Due    time.Time
+	Urgent bool
 	// Progress is what earlier attempts left.
 	Progress Progress
 	// Err says that the record cannot be read by this version; then only Task.ID and Task.Queue are set.
@@ -165,6 +176,8 @@ type Settler interface {
 	// Settle applies outcomes, each on its own, and says for each whether its lease was current. A worker has at most
 	// one settle per queue in flight; repeated with the same Seq it answers the same. Seq 0 is not remembered.
 	Settle(ctx context.Context, r SettleRequest) (SettleReply, error)
+	// Holds says for each lease whether it is the current one of its task.
+	Holds(ctx context.Context, queue string, leases []Held) ([]bool, error)
 	// Extend moves the ends of leases to the given time from now, and says for each whether it was current.
 	Extend(ctx context.Context, queue string, extensions []Extension) ([]bool, error)
 }
@@ -178,6 +191,15 @@ type SettleRequest struct {
 	Seq int64
 	// Items are the outcomes.
 	Items []Settlement
+	// Traffic is what receivers said, counted once however often the request is repeated. When they are congested, the
+	// store hands out fewer tasks of the queue per second for a while, to all workers.
+	Traffic Traffic
+}
+
+// Traffic counts HTTP requests.
+type Traffic struct {
+	// Sent is all of them, Failed those without a status of 200 to 299, and Congested those whose receiver asked for less.
+	Sent, Failed, Congested int
 }
 
 // Settlement is the outcome of one attempt.
@@ -190,7 +212,7 @@ type Settlement struct {
 	// After is, from now: when a retried or released task is due, how long a succeeded or dead one is retained (0: it
 	// is gone at once).
 	After time.Duration
-	// Tombstone is how long the name of a named task stays taken once it has ended; 0 frees it at once.
+	// Tombstone is how long the name of a named task stays taken once it has ended, for its age too; 0 frees it at once.
 	Tombstone time.Duration
 	// Progress replaces the stored progress, unless it is nil.
 	Progress *Progress
@@ -203,6 +225,13 @@ type SettleReply struct {
 	// Moved and Wait are as in EnqueueReply: tasks that were retried or released are due again.
 	Moved bool
 	Wait  time.Duration
+}
+
+// Held is a lease that somebody takes for its own.
+type Held struct {
+	// ID and Lease say which lease.
+	ID    TaskID
+	Lease Lease
 }
 
 // Extension moves the end of one lease.
@@ -222,6 +251,8 @@ type Sweeper interface {
 	// HeldLeases returns one page of the leases that workers hold on a queue. The cursor starts at 0 and is 0 again
 	// after the last page. A lease may be missing or come twice when leases begin or end meanwhile.
 	HeldLeases(ctx context.Context, queue string, workers []cluster.WorkerID, cursor uint64) (leases []Leased, next uint64, err error)
+	// Lease returns the current lease of a task, or nil when it has none.
+	Lease(ctx context.Context, queue string, id TaskID) (*Leased, error)
 	// Expiring returns up to limit queues that have retained tasks or names whose time is over.
 	Expiring(ctx context.Context, limit int) ([]string, error)
 	// Cleanup removes up to limit retained tasks and names of a queue whose time is over, and says whether there are
@@ -237,10 +268,15 @@ type Hint struct {
 	Wait  time.Duration
 	// HandOver asks every process to step in at once, because those whose turn it is have no place for more.
 	HandOver bool
-	// Changed says that the settings of the queue were changed or it was resumed, so that what a process knows of its
-	// limits is void.
+	// Changed says that the settings of the queue were changed, or it was resumed, or one of its tasks is to run whatever
+	// the limits, so that what a process knows of these is void.
 	Changed bool
+	// Ended is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it.
+	Ended int64
 }
+
+// AllLeases stands for all leases of a queue.
+const AllLeases = -1
 
 // Waker tells processes which queues have work, so that none has to look at idle ones. Hints may be late, early or
 // repeated; a claim decides.
@@ -272,8 +308,9 @@ type QueueStore interface {
 	Queue(ctx context.Context, name string) (*Queue, error)
 	// Queues returns one page of the names of all queues, in no order; the cursor works as in HeldLeases.
 	Queues(ctx context.Context, cursor uint64) (names []string, next uint64, err error)
-	// SetPaused pauses or resumes a queue, or returns ErrQueueNotFound. Repeating it is no error.
-	SetPaused(ctx context.Context, name string, paused bool) error
+	// SetState pauses a queue, has it drain or resumes it, which ends both, or returns ErrQueueNotFound. Repeating it is no
+	// error.
+	SetState(ctx context.Context, name string, state QueueState) error
 	// DeleteQueue removes a queue with all its tasks and names, or returns ErrQueueNotFound. Attempts that run end
 	// with a lost lease.
 	DeleteQueue(ctx context.Context, name string) error
@@ -304,10 +341,27 @@ type Inspector interface {
 	// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. Its name, if it is a named one, stays
 	// taken for tombstone, unless the task had ended and was only retained.
 	DeleteTask(ctx context.Context, queue string, id TaskID, tombstone time.Duration) error
+	// CancelTask ends a task that waits, or whose lease is c.Lease, as cancelled, and says whether it was one. It returns
+	// ErrTaskNotFound, ErrTaskEnded for one that has ended otherwise, and nil for one that was cancelled before.
+	CancelTask(ctx context.Context, queue string, c Cancellation) (cancelled bool, err error)
+	// RunTask makes a waiting or running task due now, outside of the limits and the pause of its queue. It returns the
+	// token of the lease that a running one has lost, or 0; ErrTaskNotFound, or ErrTaskEnded.
+	RunTask(ctx context.Context, queue string, id TaskID) (lost int64, err error)
 	// RescheduleTask makes a waiting task due after t.Delay or at t.ScheduleTime; of t only these and the ID count. It
 	// returns ErrTaskNotFound, or ErrNotWaiting for a task that runs or has ended. Moved and Wait are as in EnqueueReply.
 	RescheduleTask(ctx context.Context, queue string, t Task) (EnqueueReply, error)
 	// ReplayTasks makes dead tasks wait again, due now and without the attempts that they have had, and says of each ID
 	// whether it was a dead task's. After an error those before it are replayed.
 	ReplayTasks(ctx context.Context, queue string, ids []TaskID) (ReplayReply, error)
+}
+
+// Cancellation ends a task.
+type Cancellation struct {
+	// ID is the task's, and Lease that of its attempt; zero when it waits.
+	ID    TaskID
+	Lease Lease
+	// Retention is how long the task stays readable, and Tombstone how long the name of a named one stays taken.
+	Retention, Tombstone time.Duration
+	// Progress replaces the stored progress, unless it is nil.
+	Progress *Progress
 }

@@ -129,9 +129,12 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 func (d *Dispatcher) loseLeases(queue string, leases []Leased, settings *Queue, why error) bool {
 	batch := make([]*settling, 0, len(leases))
 	for i := range leases {
-		batch = append(batch, d.loseLease(&leases[i], settings, why))
+		lost := d.loseLease(&leases[i], settings, why)
+		if d.bury(d.life.reports, lost.run, &lost.settlement, d.opts.Clock.Now()) {
+			batch = append(batch, lost)
+		}
 	}
-	return d.sendSettles(queue, batch)
+	return len(batch) > 0 && d.sendSettles(queue, batch) && len(batch) == len(leases)
 }
 
 // loseLease concludes an attempt whose lease was lost. A record that cannot be read is put off for another version of
@@ -143,9 +146,7 @@ func (d *Dispatcher) loseLease(l *Leased, settings *Queue, why error) *settling 
 	if l.Err != nil {
 		res = result{released: true, after: unknownKindDelay, err: l.Err}
 	}
-	// The token follows the store's clock in µs, so it tells when the lease began.
-	started := time.UnixMilli(l.Lease.Token / 1000).UTC()
-	record := AttemptRecord{Number: r.number(), StartedAt: started, Worker: l.Worker, Token: l.Lease.Token}
+	record := AttemptRecord{Number: r.number(), StartedAt: leaseBegan(l.Lease), Worker: l.Worker, Token: l.Lease.Token}
 	retry := resolveRetry(l.Task.Retry, r.retryOfQueue())
 	settlement := conclude(l, retry, d.opts.retention(), res, record, l.At)
 	return &settling{run: r, settlement: settlement, result: res, endedAt: now, swept: true}

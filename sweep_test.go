@@ -75,11 +75,11 @@ func TestPoisonTaskEndsDead(t *testing.T) {
 	id := e.enqueue(dispatch.Task{Kind: "k", Timeout: time.Minute, Retry: &dispatch.RetryConfig{MaxAttempts: 3}})
 	e.ok(e.d.PauseQueue(t.Context(), dispatch.DefaultQueue)) // for this process; the ghost lifts it for a moment
 	for n := range 3 {
-		e.ok(e.store.SetPaused(t.Context(), dispatch.DefaultQueue, false))
+		e.ok(e.store.SetState(t.Context(), dispatch.DefaultQueue, dispatch.QueueRunning))
 		if leased := e.die(dispatch.DefaultQueue, int64(n+1)); len(leased) != 1 {
 			t.Fatalf("death %d: %d tasks are leased", n+1, len(leased))
 		}
-		e.ok(e.store.SetPaused(t.Context(), dispatch.DefaultQueue, true))
+		e.ok(e.store.SetState(t.Context(), dispatch.DefaultQueue, dispatch.QueuePaused))
 		e.ok(e.store.Announce(t.Context(), []dispatch.Hint{{Queue: dispatch.DefaultQueue}}))
 		e.run()
 		e.advance(70 * time.Second)

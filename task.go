@@ -61,6 +61,9 @@ type Task struct {
 	// queue and processes of their own.
 	// Enqueue refuses with ErrUnschedulable what fits into no live worker, if all that serve the queue state a capacity.
 	Requires cluster.Resources
+	// Unique makes the ID from what the task does, so that it is a named one; nil does not. ID is empty then. It is not kept
+	// with the task.
+	Unique *Unique
 	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.
 	Metadata map[string]string
 }
@@ -87,6 +90,8 @@ const (
 	TaskSucceeded TaskState = "succeeded"
 	// TaskDead is a task that failed for good and is retained.
 	TaskDead TaskState = "dead"
+	// TaskCancelled is a task that was cancelled and is retained.
+	TaskCancelled TaskState = "cancelled"
 )
 
 // TaskInfo is a task as the store holds it.
@@ -104,7 +109,7 @@ type TaskInfo struct {
 	LeasedBy cluster.WorkerID
 	// Token is the fencing token of the lease, and 0 without one.
 	Token int64
-	// ExpiresAt is when a retained task (succeeded, dead) is removed.
+	// ExpiresAt is when a retained task (succeeded, dead, cancelled) is removed.
 	ExpiresAt time.Time
 	// Progress tells of the attempts made so far.
 	Progress Progress
@@ -164,4 +169,6 @@ const (
 	KindPanic ErrorKind = "panic"
 	// KindLeaseLost is a lease that ended before its worker reported: the worker died, hung or was cut off.
 	KindLeaseLost ErrorKind = "lease_lost"
+	// KindCancelled is an attempt whose task was cancelled.
+	KindCancelled ErrorKind = "cancelled"
 )

@@ -16,7 +16,7 @@ type Filter struct {
 	Kind string
 }
 
-var allStates = []TaskState{TaskWaiting, TaskRunning, TaskSucceeded, TaskDead}
+var allStates = []TaskState{TaskWaiting, TaskRunning, TaskSucceeded, TaskDead, TaskCancelled}
 
 // Task returns a task of a queue, or ErrTaskNotFound.
 func (c *Client) Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, error) {
@@ -78,7 +78,7 @@ func (c *Client) DeleteTask(ctx context.Context, queue string, id TaskID) error 
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	return named(c.store.DeleteTask(ctx, queue, id, c.dedup), string(id))
+	return named(c.store.DeleteTask(ctx, queue, id, c.keep.dedup), string(id))
 }
 
 // RescheduleTask moves the next attempt of a waiting task to an instant; past and zero are now. It returns

@@ -103,6 +103,11 @@ func (t Task) normalize(now time.Time) (Task, error) {
 	if t.Secret != "" && t.URL == "" {
 		return t, fieldErrorf("Task.Secret", "signs requests, and the task has no URL")
 	}
+	if t.Unique != nil {
+		if err := t.Unique.validate(t.ID); err != nil {
+			return t, err
+		}
+	}
 	if err := t.normalizeTarget(); err != nil {
 		return t, err
 	}
@@ -292,6 +297,14 @@ func (q Queue) validate() error {
 	}
 	if err := validateSecretName("Queue.Secret", q.Secret); err != nil {
 		return err
+	}
+	if q.DeadLetterQueue != "" {
+		if err := validateQueueName("Queue.DeadLetterQueue", q.DeadLetterQueue); err != nil {
+			return err
+		}
+	}
+	if q.TaskTTL != 0 && (q.TaskTTL < minTimeout || q.TaskTTL > maxSchedule) {
+		return fieldErrorf("Queue.TaskTTL", "%v is not 0 or between %v and %v", q.TaskTTL, minTimeout, maxSchedule)
 	}
 	return q.Retry.validate("Queue.Retry")
 }

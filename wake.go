@@ -19,6 +19,7 @@ const (
 func (d *Dispatcher) hear(hints []Hint) {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
+	d.hearOfLeases(hints)
 	if d.life.draining.Load() {
 		d.mu.Unlock()
 		return
@@ -33,7 +34,7 @@ func (d *Dispatcher) hear(hints []Hint) {
 			}
 			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
 		}
-		if d.isOldNews(h, now) {
+		if h.Ended != 0 && !h.Changed || d.isOldNews(h, now) {
 			continue
 		}
 		if at, mine := d.turn(h, now); mine || h.Changed {
@@ -95,6 +96,7 @@ func (d *Dispatcher) listenLoop(ctx context.Context) {
 			select {
 			case <-joined: // messages may have been missed
 				d.hear([]Hint{{Queue: HintPlan}, {Queue: HintWorkers}, {Queue: HintCron}})
+				d.doubtAll(0)
 				d.readNotes(ctx, 0)
 			case <-ctx.Done():
 				return

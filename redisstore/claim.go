@@ -21,7 +21,8 @@ func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.C
 	k := s.queueKeys(r.Queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
 	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
-		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free), r.Skip)
+		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free), r.Skip,
+		ms(r.Tombstone))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	for in.left() > 0 && in.err == nil {
 		id, lease, due := in.string(), in.string(), in.int()
 		leased := readLease(queue, id, lease, in.string(), in.string())
-		leased.At, leased.Due = millis(now), millis(due)
+		leased.At, leased.Due, leased.Urgent = millis(now), millis(max(due, -due)), due < 0
 		if leased.Err == nil {
 			leased.Err = unreadable
 		}
@@ -75,7 +76,7 @@ func readLease(queue, id, lease, record, progress string) dispatch.Leased {
 	out.Lease.Token, out.Worker, out.Err = parseLease(lease)
 	if out.Err == nil {
 		out.Err = decodeRecord(record, &out.Task, &out.Named)
-		out.Derived = recordDerived(record)
+		out.Derived, out.Window, out.CreatedAt = recordDerived(record), recordWindow(record), recordCreated(record)
 	}
 	if out.Err == nil {
 		out.Progress, out.Err = decodeProgress(progress)

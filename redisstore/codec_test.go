@@ -82,7 +82,7 @@ func TestGoldenRecord(t *testing.T) {
 func TestRecordOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	record := unhex(t, `
-		01 00000001 019ca9450a7b fb 000003e8
+		01 00000001 019ca9450a7b f3 000003e8
 		8d
 		63 c0   64 c3   65 a3 616263   66 93 01 92 02 03 80   67 81 a1 61 91 c0
 		cd 0100 cb 400921fb54442d18

@@ -7,13 +7,14 @@
 // PREFIX is "dispatch" unless Options says otherwise. All keys of a queue share one hash tag, and all keys of the fleet
 // another, so each script works on one slot. Every script names all its keys.
 //
-//	PREFIX:{queue}:due         zset    task ID → due time, ms
+//	PREFIX:{queue}:due         zset    task ID → due time, ms; below zero: at once
 //	PREFIX:{queue}:leased      zset    task ID → end of lease, ms
 //	PREFIX:{queue}:leases      hash    task ID → token, worker, claim number, attempt
 //	PREFIX:{queue}:tasks       hash    task ID → record, never changed
 //	PREFIX:{queue}:state       hash    task ID → progress, from the first failed attempt on
 //	PREFIX:{queue}:done        zset    succeeded and retained: task ID → expiry, ms
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
+//	PREFIX:{queue}:cancelled   zset    cancelled and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
 //	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters
 //	PREFIX:{queue}:stored:S    string  last enqueue of lane S of a store, lives a minute

@@ -18,8 +18,8 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
-	args := make([]any, 4, 4+3*len(tasks))
-	args[0], args[1], args[2], args[3] = s.now(), "", number, formatResources(o.Requires)
+	args := make([]any, 5, 5+3*len(tasks))
+	args[0], args[1], args[2], args[3], args[4] = s.now(), "", number, formatResources(o.Requires), flag(o.Draining)
 	for i := range tasks {
 		record, err := encodeRecord(&tasks[i])
 		if err != nil {
@@ -35,10 +35,8 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	r := replyOf(s.scripts.enqueue, v)
 	switch code := r.int(); {
-	case code == -2:
-		return dispatch.EnqueueReply{Refused: true, Requires: parseResources(r.string())}, r.err
 	case code != 0 || r.err != nil:
-		return enqueueReply(r, len(tasks))
+		return enqueueReply(code, r, len(tasks))
 	case o.Strict:
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	}
@@ -58,13 +56,16 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 	}
 	r = replyOf(s.scripts.enqueue, v)
-	if r.int() == -2 {
-		return dispatch.EnqueueReply{Refused: true, Requires: parseResources(r.string())}, r.err
-	}
-	return enqueueReply(r, len(tasks))
+	return enqueueReply(r.int(), r, len(tasks))
 }
 
-func enqueueReply(r *reply, n int) (dispatch.EnqueueReply, error) {
+func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {
+	switch code {
+	case -2:
+		return dispatch.EnqueueReply{Refused: true, Requires: parseResources(r.string())}, r.err
+	case -3:
+		return dispatch.EnqueueReply{}, dispatch.ErrQueueDraining
+	}
 	out := dispatch.EnqueueReply{Moved: r.int() == 1, Wait: wait(r.int())}
 	codes := r.string()
 	if r.err == nil && len(codes) != n {

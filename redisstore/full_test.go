@@ -90,8 +90,8 @@ func TestFullServer(t *testing.T) {
 	if replaced, err := s.ReplaceQueue(ctx, *q); err != nil || !replaced {
 		t.Errorf("replace: %v, %v", replaced, err)
 	}
-	ok(t, s.SetPaused(ctx, mail, true))
-	ok(t, s.SetPaused(ctx, mail, false))
+	ok(t, s.SetState(ctx, mail, dispatch.QueuePaused))
+	ok(t, s.SetState(ctx, mail, dispatch.QueueRunning))
 	ok(t, s.Announce(ctx, []dispatch.Hint{{Queue: mail}}))
 	_, err = s.Rest(ctx, []dispatch.Hint{{Queue: mail, Wait: -1}})
 	ok(t, err)

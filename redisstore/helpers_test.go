@@ -106,8 +106,8 @@ func workOnEverything(t testing.TB, s *testStore) {
 		if replaced, err := s.ReplaceQueue(ctx, *q); err != nil || !replaced {
 			t.Fatalf("replaced: %v, %v", replaced, err)
 		}
-		ok(t, s.SetPaused(ctx, mail, true))
-		ok(t, s.SetPaused(ctx, mail, false))
+		ok(t, s.SetState(ctx, mail, dispatch.QueuePaused))
+		ok(t, s.SetState(ctx, mail, dispatch.QueueRunning))
 		put(t, s, "a", "b", "c", "d", "e")
 		ok(t, s.Announce(ctx, []dispatch.Hint{{Queue: mail}}))
 		if hints, err := s.Hints(ctx, time.Second); err != nil || len(hints) != 1 {
@@ -141,6 +141,11 @@ func workOnEverything(t testing.TB, s *testStore) {
 		}
 		_, err = s.RescheduleTask(ctx, mail, dispatch.Task{ID: leased[1].Task.ID, Delay: time.Minute})
 		ok(t, err)
+		_, err = s.RunTask(ctx, mail, leased[1].Task.ID)
+		ok(t, err)
+		if done, err := s.CancelTask(ctx, mail, dispatch.Cancellation{ID: leased[1].Task.ID}); err != nil || !done {
+			t.Fatalf("cancelled: %v, %v", done, err)
+		}
 		ok(t, s.DeleteTask(ctx, mail, leased[3].Task.ID, time.Hour))
 		_, err = s.Counts(ctx, mail)
 		ok(t, err)

@@ -14,6 +14,7 @@ const pageSize = 100
 // stateOf says which state the keys stand for.
 var stateOf = map[string]dispatch.TaskState{
 	"due": dispatch.TaskWaiting, "leased": dispatch.TaskRunning, "done": dispatch.TaskSucceeded, "dead": dispatch.TaskDead,
+	"cancelled": dispatch.TaskCancelled,
 }
 
 // Task implements dispatch.Inspector.
@@ -34,6 +35,7 @@ func (s *Store) Tasks(ctx context.Context, queue string, state dispatch.TaskStat
 	k := s.queueKeys(queue)
 	index := map[dispatch.TaskState]string{
 		dispatch.TaskWaiting: k.due, dispatch.TaskRunning: k.leased, dispatch.TaskSucceeded: k.done, dispatch.TaskDead: k.dead,
+		dispatch.TaskCancelled: k.cancelled,
 	}[state]
 	ids, next, err := s.scanIndex(ctx, index, cursor)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *Store) scanIndex(ctx context.Context, key, cursor string) (ids []string
 // inspect reads tasks wherever they stand; those that are gone are left out.
 func (s *Store) inspect(ctx context.Context, queue string, ids []string) ([]*dispatch.TaskInfo, error) {
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled}
 	var found []*dispatch.TaskInfo
 	for len(ids) > 0 {
 		v, err := s.run(ctx, evenUncertain, s.scripts.inspect, keys, withIDs(ids, maxScriptBytes)...)
@@ -127,7 +129,7 @@ func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
 	}
 	switch t.State {
 	case dispatch.TaskWaiting:
-		t.Due = millis(at)
+		t.Due = millis(max(at, -at)) // below zero: to be run at once
 	case dispatch.TaskRunning:
 		t.LeaseEnd = millis(at)
 		t.Token, t.LeasedBy, err = parseLease(lease)
@@ -140,7 +142,7 @@ func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
 // DeleteTask implements dispatch.Inspector.
 func (s *Store) DeleteTask(ctx context.Context, queue string, id dispatch.TaskID, tombstone time.Duration) error {
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.cancelled}
 	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, s.now(), ms(tombstone), string(id))
 	switch {
 	case err != nil:

@@ -14,20 +14,21 @@ import (
 // CheckInvariants reads everything that the store holds of a queue and returns what is wrong with it, or nil. It is for
 // tests: it is exact only while nothing else works on the queue, and it reads every task.
 //
-//   - A task ID of tasks is in exactly one of due, leased, done, dead, and none of them has an ID without a record.
+//   - A task ID of tasks is in exactly one of due, leased, done, dead, cancelled, and none of them has an ID without a record.
 //   - leased and leases hold the same IDs; the tokens of leases differ and none is above the last one given out.
 //   - Nothing has progress that has no record.
 //   - A queue that has anything has its settings, and is listed.
 func (s *Store) CheckInvariants(ctx context.Context, queue string) error {
 	k := s.queueKeys(queue)
 	var tasks, state, leases, meta *redis.MapStringStringCmd
-	var due, leased, done, dead *redis.StringSliceCmd
+	var due, leased, done, dead, cancelled *redis.StringSliceCmd
 	var names *redis.IntCmd
 	var listed *redis.BoolCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		tasks, state, leases = p.HGetAll(ctx, k.tasks), p.HGetAll(ctx, k.state), p.HGetAll(ctx, k.leases)
 		due, leased = p.ZRange(ctx, k.due, 0, -1), p.ZRange(ctx, k.leased, 0, -1)
 		done, dead = p.ZRange(ctx, k.done, 0, -1), p.ZRange(ctx, k.dead, 0, -1)
+		cancelled = p.ZRange(ctx, k.cancelled, 0, -1)
 		names, meta = p.ZCard(ctx, k.names), p.HGetAll(ctx, k.meta)
 		listed = p.SIsMember(ctx, s.queuesKey(), queue)
 		return nil
@@ -37,7 +38,7 @@ func (s *Store) CheckInvariants(ctx context.Context, queue string) error {
 	}
 	c := checker{queue: queue}
 	c.places(tasks.Val(), map[string][]string{
-		"due": due.Val(), "leased": leased.Val(), "done": done.Val(), "dead": dead.Val(),
+		"due": due.Val(), "leased": leased.Val(), "done": done.Val(), "dead": dead.Val(), "cancelled": cancelled.Val(),
 	})
 	c.leases(leases.Val(), leased.Val(), meta.Val()["token"])
 	for id := range state.Val() {

@@ -14,14 +14,14 @@ var prefixPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,50}$`)
 
 // queueKeys are the keys of one queue.
 type queueKeys struct {
-	due, leased, leases, tasks, state, done, dead, names, meta string
+	due, leased, leases, tasks, state, done, dead, cancelled, names, meta string
 }
 
 func (s *Store) queueKeys(queue string) queueKeys {
 	p := s.prefix + ":{" + queue + "}:"
 	return queueKeys{
 		due: p + "due", leased: p + "leased", leases: p + "leases", tasks: p + "tasks", state: p + "state",
-		done: p + "done", dead: p + "dead", names: p + "names", meta: p + "meta",
+		done: p + "done", dead: p + "dead", cancelled: p + "cancelled", names: p + "names", meta: p + "meta",
 	}
 }
 

@@ -124,8 +124,8 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("replaced: %v, %v", replaced, err)
 		}
 		lose("queue_pause", "queue_pause")
-		ok(t, s.SetPaused(ctx, mail, true))
-		ok(t, s.SetPaused(ctx, mail, false))
+		ok(t, s.SetState(ctx, mail, dispatch.QueuePaused))
+		ok(t, s.SetState(ctx, mail, dispatch.QueueRunning))
 
 		put(t, s, "a", "b", "c", "d")
 		leased := claim(t, s, alice, 1, 2).Leased

@@ -22,7 +22,7 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
-		s.now(), config, interval, burst, concurrent, formatResources(q.Requires))
+		s.now(), config, interval, burst, concurrent, formatResources(q.Requires), ms(q.TaskTTL))
 	if err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
-		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires))
+		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL))
 	if v == int64(-1) {
 		return false, dispatch.ErrQueueNotFound
 	}
@@ -55,7 +55,7 @@ func (s *Store) Queue(ctx context.Context, name string) (*dispatch.Queue, error)
 	var fields []any
 	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
 		var err error
-		fields, err = s.client.HMGet(ctx, s.queueKeys(name).meta, "config", "version", "paused", "created").Result()
+		fields, err = s.client.HMGet(ctx, s.queueKeys(name).meta, "config", "version", "paused", "created", "draining").Result()
 		return err
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) Queue(ctx context.Context, name string) (*dispatch.Queue, error)
 		return nil, fmt.Errorf("redisstore: settings of queue %s: %w", name, err)
 	}
 	q.Name, q.Version, q.Paused = name, fieldInt(fields[1]), fieldInt(fields[2]) == 1
-	q.CreatedAt = millis(fieldInt(fields[3]))
+	q.CreatedAt, q.Draining = millis(fieldInt(fields[3])), fieldInt(fields[4]) == 1
 	return q, nil
 }
 
@@ -91,9 +91,14 @@ func (s *Store) Queues(ctx context.Context, cursor uint64) (names []string, next
 	return names, next, err
 }
 
-// SetPaused implements dispatch.QueueStore.
-func (s *Store) SetPaused(ctx context.Context, name string, paused bool) error {
-	v, err := s.run(ctx, evenUncertain, s.scripts.queuePause, []string{s.queueKeys(name).meta}, flag(paused))
+// stateFields says which field of meta stands for a state of a queue.
+var stateFields = map[dispatch.QueueState]string{
+	dispatch.QueueRunning: "", dispatch.QueuePaused: "paused", dispatch.QueueDraining: "draining",
+}
+
+// SetState implements dispatch.QueueStore.
+func (s *Store) SetState(ctx context.Context, name string, state dispatch.QueueState) error {
+	v, err := s.run(ctx, evenUncertain, s.scripts.queuePause, []string{s.queueKeys(name).meta}, stateFields[state])
 	if err == nil && v == int64(0) {
 		return dispatch.ErrQueueNotFound
 	}
@@ -108,7 +113,7 @@ func (s *Store) DeleteQueue(ctx context.Context, name string) error {
 		return err
 	}
 	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
-		return s.client.Unlink(ctx, k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta).Err()
+		return s.client.Unlink(ctx, k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta).Err()
 	})
 	if err == nil {
 		err = s.unlistQueue(ctx, name)
@@ -152,7 +157,7 @@ func (s *Store) queueExists(ctx context.Context, name string) (bool, error) {
 // Counts implements dispatch.QueueStore.
 func (s *Store) Counts(ctx context.Context, name string) (dispatch.Counts, error) {
 	k := s.queueKeys(name)
-	v, err := s.run(ctx, evenUncertain, s.scripts.counts, []string{k.due, k.leased, k.done, k.dead, k.meta}, s.now())
+	v, err := s.run(ctx, evenUncertain, s.scripts.counts, []string{k.due, k.leased, k.done, k.dead, k.cancelled, k.meta}, s.now())
 	if err != nil {
 		return dispatch.Counts{}, err
 	}
@@ -161,6 +166,10 @@ func (s *Store) Counts(ctx context.Context, name string) (dispatch.Counts, error
 		return dispatch.Counts{}, dispatch.ErrQueueNotFound
 	}
 	out := dispatch.Counts{Ready: r.int(), Scheduled: r.int(), Running: r.int(), Succeeded: r.int(), Dead: r.int(),
-		TotalSucceeded: r.int(), TotalDead: r.int(), TotalRetried: r.int()}
+		Cancelled: r.int(), TotalSucceeded: r.int(), TotalDead: r.int(), TotalRetried: r.int(), TotalCancelled: r.int(),
+		TotalExpired: r.int()}
+	if interval := r.int(); interval > 0 {
+		out.EffectiveRate = 1e6 / float64(interval)
+	}
 	return out, r.err
 }

@@ -18,9 +18,10 @@ import (
 //	1     format version
 //	2-5   generation of the queue: rises with every purge         written by enqueue.lua
 //	6-11  created, ms                                             written by enqueue.lua
-//	12    flags: bit 0 = named, bit 1 = derived, bit 2 = with requirements
+//	12    flags: bit 0 = named, bit 1 = derived, bit 2 = with requirements, bit 3 = with a dedup window of its own
 //	13-16 timeout, ms
-//	17-   with requirements: their length (2), and they as text, as in requires.go; then
+//	-     with a dedup window: ms (5); then
+//	-     with requirements: their length (2), and they as text, as in requires.go; then
 //	-     body: map of field number to value
 //
 // Numbers are big-endian. A field of the body keeps its number and its meaning for good; new fields get new numbers, and
@@ -32,6 +33,8 @@ const (
 	flagNamed     = 1
 	flagDerived   = 2
 	flagRequires  = 4
+	flagWindow    = 8
+	windowBytes   = 5
 )
 
 // The fields of a record's body.
@@ -61,8 +64,14 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 	if len(t.Requires) > 0 {
 		head[0] |= flagRequires
 	}
+	if sub.Window != 0 {
+		head[0] |= flagWindow
+	}
 	binary.BigEndian.PutUint32(head[1:], uint32(t.Timeout.Milliseconds()))
 	w.buf.Write(head[:])
+	if sub.Window != 0 {
+		w.buf.Write(binary.BigEndian.AppendUint64(nil, uint64(ms(max(sub.Window, 0))))[8-windowBytes:])
+	}
 	if len(t.Requires) > 0 {
 		requires := formatResources(t.Requires)
 		w.buf.Write(binary.BigEndian.AppendUint16(nil, uint16(len(requires))))
@@ -120,6 +129,12 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 	*named = record[stampBytes]&flagNamed != 0
 	t.Timeout = time.Duration(binary.BigEndian.Uint32([]byte(record[12:16]))) * time.Millisecond
 	body := record[headerBytes:]
+	if record[stampBytes]&flagWindow != 0 {
+		if len(body) < windowBytes {
+			return errMalformed
+		}
+		body = body[windowBytes:]
+	}
 	if record[stampBytes]&flagRequires != 0 {
 		if len(body) < 2 {
 			return errMalformed
@@ -178,6 +193,18 @@ func recordCreated(record string) time.Time {
 // recordDerived says whether the ID of a record was derived: see dispatch.Submission.
 func recordDerived(record string) bool {
 	return len(record) > stampBytes && record[stampBytes]&flagDerived != 0
+}
+
+// recordWindow is the dedup window of a record, as in dispatch.Submission.
+func recordWindow(record string) time.Duration {
+	if len(record) < headerBytes+windowBytes || record[stampBytes]&flagWindow == 0 {
+		return 0
+	}
+	own := append([]byte{0, 0, 0}, record[headerBytes:headerBytes+windowBytes]...)
+	if n := binary.BigEndian.Uint64(own); n > 0 {
+		return wait(int64(n))
+	}
+	return -1
 }
 
 // derivedTombstone is how long the name of a task with a derived ID stays taken at least. lib_record.lua has it too.

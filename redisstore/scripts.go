@@ -23,8 +23,8 @@ type script struct {
 type scripts struct {
 	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
 
-	announce, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
-	planPublish, queueCreate, queuePause, queueReplace, replay, reschedule, rest, settle, termBegin, workerBeat, workerRead, workerReap,
+	announce, cancel, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
+	planPublish, queueCreate, queuePause, queueReplace, replay, reschedule, rest, runNow, settle, termBegin, workerBeat, workerRead, workerReap,
 	workerRegister, workerRemove, workerSweep *script
 }
 
@@ -53,11 +53,11 @@ func loadScripts(preamble string) scripts {
 		cronAdvance: loadCron("cron_advance"), cronDelete: loadCron("cron_delete"), cronDue: loadCron("cron_due"),
 		cronPause: loadCron("cron_pause"), cronPut: loadCron("cron_put"),
 
-		announce: load("announce"), claim: load("claim", "lib_limits"), cleanup: load("cleanup"), counts: load("counts"),
+		announce: load("announce"), cancel: load("cancel"), claim: load("claim", "lib_limits", "lib_throttle"), cleanup: load("cleanup"), counts: load("counts", "lib_throttle"),
 		delete: load("delete"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
 		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
 		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
-		queueReplace: load("queue_replace"), replay: load("replay"), reschedule: load("reschedule"), rest: load("rest"), settle: load("settle"),
+		queueReplace: load("queue_replace"), replay: load("replay"), reschedule: load("reschedule"), rest: load("rest"), runNow: load("run_task"), settle: load("settle", "lib_throttle"),
 		planPublish: load("plan_publish"), termBegin: load("term_begin"), workerBeat: load("worker_beat"),
 		workerRead: load("worker_read"), workerReap: load("worker_reap"), workerRegister: load("worker_register"),
 		workerRemove: load("worker_remove"), workerSweep: load("worker_sweep"),

@@ -19,12 +19,16 @@ const (
 	fieldQueueRetry
 	fieldQueueRequires
 	fieldQueueSecret
+	fieldDeadLetter
+	fieldTaskTTL
+	fieldNoThrottle
 )
 
 func encodeSettings(q *dispatch.Queue) (string, error) {
 	w := newWriter(64)
 	w.buf.WriteByte(settingsVersion)
-	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0, q.Secret != ""))
+	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0, q.Secret != "",
+		q.DeadLetterQueue != "", q.TaskTTL != 0, q.NoThrottle))
 	if q.Rate != 0 {
 		w.field(fieldRate)
 		w.float(q.Rate)
@@ -36,6 +40,11 @@ func encodeSettings(q *dispatch.Queue) (string, error) {
 	w.retry(&q.Retry)
 	w.stringField(fieldQueueRequires, formatResources(q.Requires))
 	w.stringField(fieldQueueSecret, q.Secret)
+	w.stringField(fieldDeadLetter, q.DeadLetterQueue)
+	w.intField(fieldTaskTTL, ms(q.TaskTTL))
+	if q.NoThrottle {
+		w.intField(fieldNoThrottle, 1)
+	}
 	b, err := w.result()
 	return string(b), err
 }
@@ -61,6 +70,12 @@ func decodeSettings(s string) (*dispatch.Queue, error) {
 			q.Requires = parseResources(r.string())
 		case fieldQueueSecret:
 			q.Secret = r.string()
+		case fieldDeadLetter:
+			q.DeadLetterQueue = r.string()
+		case fieldTaskTTL:
+			q.TaskTTL = wait(r.int())
+		case fieldNoThrottle:
+			q.NoThrottle = r.int() == 1
 		default:
 			r.skip()
 		}

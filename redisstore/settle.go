@@ -17,8 +17,9 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	if len(r.Items) == 0 || len(r.Items) > maxScriptItems {
 		return dispatch.SettleReply{}, fmt.Errorf("redisstore: settle of %d tasks, not 1 to %d", len(r.Items), maxScriptItems)
 	}
-	args := make([]any, 2, 2+6*len(r.Items))
+	args := make([]any, 5, 5+6*len(r.Items))
 	args[0], args[1] = s.now(), r.Seq
+	args[2], args[3], args[4] = r.Traffic.Sent, r.Traffic.Failed, r.Traffic.Congested
 	for i := range r.Items {
 		item := &r.Items[i]
 		word := outcomeWords[item.Outcome]
@@ -87,4 +88,26 @@ func (s *Store) noteExpiry(ctx context.Context, queue string, in time.Duration) 
 	if err != nil {
 		s.log.Warn("redisstore: the time for a queue's clean-up was not noted", "queue", queue, "error", err)
 	}
+}
+
+// Holds implements dispatch.Settler.
+func (s *Store) Holds(ctx context.Context, queue string, leases []dispatch.Held) ([]bool, error) {
+	ids := make([]string, len(leases))
+	for i, l := range leases {
+		ids[i] = string(l.ID)
+	}
+	var fences []any
+	err := s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		var err error
+		fences, err = s.client.HMGet(ctx, s.queueKeys(queue).leases, ids...).Result()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	held := make([]bool, len(leases))
+	for i := range leases {
+		held[i] = fences[i] == any(leases[i].Lease.Fence)
+	}
+	return held, nil
 }

@@ -49,6 +49,15 @@ func (s *Store) HeldLeases(ctx context.Context, queue string, workers []cluster.
 	return held, next, nil
 }
 
+// Lease implements dispatch.Sweeper.
+func (s *Store) Lease(ctx context.Context, queue string, id dispatch.TaskID) (*dispatch.Leased, error) {
+	leases, _, _, err := s.readLeases(ctx, queue, 0, []string{string(id)})
+	if err != nil || len(leases) == 0 {
+		return nil, err
+	}
+	return &leases[0], nil
+}
+
 // readLeases reads leases that have ended, or those of ids, and how many of these it has read.
 func (s *Store) readLeases(ctx context.Context, queue string, limit int, ids []string) ([]dispatch.Leased, time.Duration, int, error) {
 	k := s.queueKeys(queue)
@@ -96,7 +105,7 @@ func (s *Store) Cleanup(ctx context.Context, queue string, limit int) (more bool
 
 func (s *Store) cleanup(ctx context.Context, queue string, limit int) (next time.Duration, err error) {
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.cleanup, []string{k.tasks, k.state, k.done, k.dead, k.names},
+	v, err := s.run(ctx, evenUncertain, s.scripts.cleanup, []string{k.tasks, k.state, k.done, k.dead, k.cancelled, k.names},
 		s.now(), min(limit, maxScriptItems))
 	n, _ := v.(int64)
 	return wait(n), err

@@ -30,7 +30,7 @@ func (s *Store) noteHints(ctx context.Context, hints []dispatch.Hint, tell bool)
 			args[1], args[2] = s.wakeChannel(), formatHints(part)
 		}
 		for _, h := range part {
-			if !strings.HasPrefix(h.Queue, "~") { // what belongs to no queue is told and not noted
+			if !strings.HasPrefix(h.Queue, "~") && (h.Ended == 0 || h.Changed) { // the others are told and not noted
 				args = append(args, ms(max(h.Wait, 0)), h.Queue)
 			}
 		}
@@ -148,8 +148,8 @@ func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch
 	}
 }
 
-// formatHints writes a message: ms, with a "!" behind it when the settings were changed and a "*" when it is a hand-over,
-// and queue, again and again, with spaces between.
+// formatHints writes a message: ms, with a "!" behind it when the settings were changed, a "*" when it is a hand-over and an
+// "x" and a token when a lease was taken away, and queue, again and again, with spaces between.
 func formatHints(hints []dispatch.Hint) string {
 	var b strings.Builder
 	for i, h := range hints {
@@ -163,6 +163,10 @@ func formatHints(hints []dispatch.Hint) string {
 		if h.HandOver {
 			b.WriteByte('*')
 		}
+		if h.Ended != 0 {
+			b.WriteByte('x')
+			b.WriteString(strconv.FormatInt(h.Ended, 10))
+		}
 		b.WriteByte(' ')
 		b.WriteString(h.Queue)
 	}
@@ -174,13 +178,15 @@ func parseHints(message string) []dispatch.Hint {
 	words := strings.Fields(message)
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		number, handOver := strings.CutSuffix(words[i], "*")
+		number, token, _ := strings.Cut(words[i], "x")
+		ended, _ := strconv.ParseInt(token, 10, 64)
+		number, handOver := strings.CutSuffix(number, "*")
 		number, changed := strings.CutSuffix(number, "!")
 		n, err := strconv.ParseUint(number, 10, 40)
 		if err != nil {
 			return hints
 		}
-		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver})
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver, Ended: ended})
 	}
 	return hints
 }

@@ -17,6 +17,7 @@
 -- ARGV[8] version of the settings that the caller knows
 -- ARGV[9] free    capacity of the caller as "name=amount", with spaces between; '-' = whatever a task needs fits
 -- ARGV[10] skip   of the first due tasks, which do not fit
+-- ARGV[11] tombstone ms, of named tasks that are dropped for their age; 0 = none
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
 --          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
 --          then per task: ID, lease, due ms, record, progress or ''}
@@ -28,12 +29,11 @@ local now, micros = clock(ARGV[1])
 local number, budget, limit, skip = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7]), tonumber(ARGV[10])
 
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
-  'token', 'tombstone', 'created', 'longest')
+  'token', 'tombstone', 'created', 'longest', 'slow', 'slowed', 'ttl')
 if not meta[1] then
   return {0}
 end
-local generation = tonumber(meta[2])
-local interval, burst, concurrent = (tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), (tonumber(meta[6]) or 0)
+local interval, burst = throttled((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
 
 local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0}
 out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
@@ -59,7 +59,7 @@ if memo then
     return {-1}
   end
   if tonumber(last) == number then
-    for id, due in string.gmatch(rest, ' (%S+) (%d+)') do
+    for id, due in string.gmatch(rest, ' (%S+) (%-?%d+)') do
       local lease = redis.call('HGET', KEYS[3], id)
       if lease and string.find(lease, ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', 1, true) then
         give(id, lease, tonumber(due), redis.call('HGET', KEYS[4], id), redis.call('HGET', KEYS[5], id))
@@ -69,74 +69,65 @@ if memo then
   end
 end
 
--- How many may be leased: paused, concurrency, rate, in this order.
-local places = budget
-if meta[3] == '1' then
-  places, out[5] = 0, 'paused'
-end
+-- How many may be leased: paused, concurrency, rate, in this order. Tasks that are to run at once go by none of these.
 local held = redis.call('ZCARD', KEYS[2])
-if places > 0 and concurrent > 0 and concurrent - held < places then
-  places = math.max(concurrent - held, 0)
-  out[5] = 'concurrency'
-end
-local tat, tokens, clamped = 0, places, false
-if places > 0 and interval > 0 then
-  tat, tokens, clamped = bucket((tonumber(meta[7]) or 0), micros, burst, interval)
-end
-if tokens < places then
-  places, out[5] = tokens, 'rate'
-end
+local places, block, tat, clamped = allowance(budget, meta[3] == '1', (tonumber(meta[6]) or 0), held,
+  (tonumber(meta[7]) or 0), micros, burst, interval)
+local wanted = places > 0 and places or budget
+out[5] = block
 
--- Choose. Tasks from before a purge, and IDs without a record, are dropped on the way. A record that this version cannot
--- read gets a lease of no more than the grace; the caller puts it off. What does not fit is passed over, to a depth.
--- Records are read many at once, but no more than surely fit into the bytes: the queue knows its longest.
+-- Choose. Tasks from before a purge or past their age, and IDs without a record, are dropped on the way. A record that
+-- this version cannot read gets a lease of no more than the grace; the caller puts it off. What does not fit is passed
+-- over, to a depth. Records are read many at once, but no more than surely fit into the bytes: the queue knows its longest.
+local generation, ttl = tonumber(meta[2]), (tonumber(meta[14]) or 0)
 local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
-local dropped, named, size, passed = {}, {}, 0, 0
-if places > 0 then
-  local free = ARGV[9] ~= '-' and amounts(ARGV[9])
-  local depth = free and math.min(2 * places + 100, 500) or places
-  local ids, scores = first(KEYS[1], now, skip, depth)
-  local hasProgress = redis.call('HLEN', KEYS[5]) > 0
-  local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
-  step = math.min(step, free and places or #ids)
-  local read, base = {}, 0
-  for i, id in ipairs(ids) do
-    if #leased == places then
+local dropped, named, size, passed, urgent, aged = {}, {}, 0, 0, 0, 0
+local free = ARGV[9] ~= '-' and amounts(ARGV[9])
+local depth = free and math.min(2 * wanted + 100, 500) or wanted
+local ids, scores = first(KEYS[1], places > 0 and now or -1, skip, depth)
+local hasProgress = #ids > 0 and redis.call('HLEN', KEYS[5]) > 0
+local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
+step = math.min(step, free and wanted or #ids)
+local read, base = {}, 0
+for i, id in ipairs(ids) do
+  if #leased == wanted then
+    break
+  end
+  if i > base + #read then
+    base = i - 1
+    read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
+  end
+  local record = read[i - base]
+  local stored, timeout = header(record or '')
+  local need = free and record and needs(record)
+  local old = stored and ttl > 0 and created(record) <= now - ttl
+  if not record or old or stored and stored < generation then
+    dropped[#dropped + 1] = id
+    local kept = tombstone(record or '', tonumber(old and ARGV[11] or meta[9]) or 0)
+    if kept > 0 then
+      named[#named + 1], named[#named + 2] = now + kept, id
+    end
+    aged = aged + (old and 1 or 0)
+  else
+    local fits = not need or take(free, need)
+    local progress = fits and hasProgress and redis.call('HGET', KEYS[5], id)
+    size = size + #record + #(progress or '')
+    local n = #leased + 1
+    if not fits then
+      passed = passed + 1
+    elseif n == 1 or size <= limit then
+      leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, scores[i], record, timeout or 0, progress
+      urgent = urgent + (tonumber(scores[i]) < 0 and 1 or 0)
+    end
+    if size > limit then
+      depth = i -- the bytes end it
       break
     end
-    if i > base + #read then
-      base = i - 1
-      read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
-    end
-    local record = read[i - base]
-    local stored, timeout = header(record or '')
-    local need = free and record and needs(record)
-    if not record or stored and stored < generation then
-      dropped[#dropped + 1] = id
-      local kept = tombstone(record or '', tonumber(meta[9]) or 0)
-      if kept > 0 then
-        named[#named + 1], named[#named + 2] = now + kept, id
-      end
-    else
-      local fits = not need or take(free, need)
-      local progress = fits and hasProgress and redis.call('HGET', KEYS[5], id)
-      size = size + #record + #(progress or '')
-      local n = #leased + 1
-      if not fits then
-        passed = passed + 1
-      elseif n == 1 or size <= limit then
-        leased[n], dues[n], records[n], timeouts[n], progresses[n] = id, scores[i], record, timeout or 0, progress
-      end
-      if size > limit then
-        depth = i -- the bytes end it
-        break
-      end
-    end
   end
-  if #leased < places then
-    out[5] = passed + skip > 0 and 'capacity' or '' -- the limit was not what ended it
-    out[11] = #ids >= depth and passed + skip or 0
-  end
+end
+if #leased < places then
+  out[5] = passed + skip > 0 and 'capacity' or '' -- the limit was not what ended it
+  out[11] = #ids >= depth and passed + skip or 0
 end
 
 -- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses, so that
@@ -148,8 +139,12 @@ if #dropped > 0 then
   if #named > 0 then
     redis.call('ZADD', KEYS[6], unpack(named))
   end
+  if aged > 0 then
+    redis.call('HINCRBY', KEYS[7], 'expired', aged)
+  end
 end
 local count = #leased
+local charged = count - urgent
 if count > 0 then
   local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)
   local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
@@ -178,8 +173,8 @@ if count > 0 then
     redis.call('ZREM', KEYS[2], LONG)
     redis.call('HDEL', KEYS[3], LONG)
   end
-  if interval > 0 then
-    redis.call('HSET', KEYS[7], 'token', token + count - 1, 'tat', tat + count * interval)
+  if interval > 0 and (charged > 0 or clamped) then
+    redis.call('HSET', KEYS[7], 'token', token + count - 1, 'tat', tat + charged * interval)
   else
     redis.call('HSET', KEYS[7], 'token', token + count - 1)
   end
@@ -195,6 +190,6 @@ elseif clamped or ARGV[4] == '1' then
   end
 end
 if out[5] == 'rate' then
-  out[6] = math.max(math.ceil((tat + (count + 1 - burst) * interval - micros) / 1000), 1)
+  out[6] = math.max(math.ceil((tat + (charged + 1 - burst) * interval - micros) / 1000), 1)
 end
 return answer()

@@ -7,6 +7,7 @@
 -- KEYS[6] done   zset  succeeded and retained, score = expiry ms
 -- KEYS[7] dead   zset  dead and retained, score = expiry ms
 -- KEYS[8] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[9] cancelled zset and retained, score = expiry ms
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] tombstone ms, for a named task that was live; 0 = none. It is at least an hour for a derived ID.
 -- ARGV[3] ID     of the task
@@ -27,6 +28,7 @@ redis.call('HDEL', KEYS[4], id)
 redis.call('HDEL', KEYS[5], id)
 redis.call('ZREM', KEYS[6], id)
 redis.call('ZREM', KEYS[7], id)
+redis.call('ZREM', KEYS[9], id)
 local kept = live and tombstone(record, tonumber(ARGV[2])) or 0
 if kept > 0 then
   redis.call('ZADD', KEYS[8], now + kept, id)

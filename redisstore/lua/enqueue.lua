@@ -8,9 +8,10 @@
 -- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
 -- ARGV[3] number of this call, rising per memo
 -- ARGV[4] requires: what the caller takes the queue's to be
--- ARGV[5..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
+-- ARGV[5] open   '1' = also into a queue that drains
+-- ARGV[6..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
---         | {-1} a call with a higher number has run | {-2, requires} the queue's are others
+--         | {-1} a call with a higher number has run | {-2, requires} the queue's are others | {-3} the queue drains
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(tasks * log n)
@@ -27,7 +28,7 @@ end
 
 local now, _, soon = clock(ARGV[1])
 
-local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest', 'requires')
+local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest', 'requires', 'draining')
 local generation, longest = meta[1], (tonumber(meta[2]) or 0)
 if not generation and ARGV[2] == '' then
   return {0}
@@ -39,7 +40,7 @@ local before = tonumber(head[2])
 -- A call that was sent twice: the same answer, whatever has become of its tasks meanwhile.
 local last, answered = string.match(redis.call('GET', KEYS[5]) or '', '^(%d+) (%d+)$')
 if last == ARGV[3] then
-  return {1, 1, (before or now) - now, answered}
+  return {1, 1, untilDue(before, now), answered}
 elseif last and tonumber(last) > tonumber(ARGV[3]) then
   return {-1}
 end
@@ -47,11 +48,13 @@ end
 -- Decide everything first.
 if (meta[3] or '') ~= ARGV[4] then
   return {-2, meta[3] or ''}
+elseif meta[4] and ARGV[5] ~= '1' then
+  return {-3}
 end
 local due, records, codes, earliest, seen = {}, {}, {}, before, {}
 local moved = 0
 local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
-for i = 5, #ARGV, 3 do
+for i = 6, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local present = {}
@@ -62,13 +65,13 @@ else
   for n, id in ipairs(ids) do
     local length = redis.call('HSTRLEN', KEYS[2], id)
     present[n] = length > 0 and '' -- some other record
-    if length == STAMP + #ARGV[3 * n + 4] then
+    if length == STAMP + #ARGV[3 * n + 5] then
       present[n] = redis.call('HGET', KEYS[2], id)
     end
   end
 end
 for n, id in ipairs(ids) do
-  local when, record = ARGV[3 * n + 3], ARGV[3 * n + 4]
+  local when, record = ARGV[3 * n + 4], ARGV[3 * n + 5]
   local stored = seen[id] or present[n]
   local code = '1'
   if stored then
@@ -121,4 +124,4 @@ end
 if earliest ~= before then
   moved = 1
 end
-return {1, moved, (earliest or now) - now, answer}
+return {1, moved, untilDue(earliest, now), answer}

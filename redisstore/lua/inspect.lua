@@ -6,13 +6,14 @@
 -- KEYS[5] state  hash  task ID -> progress
 -- KEYS[6] done   zset  succeeded and retained, score = expiry ms
 -- KEYS[7] dead   zset  dead and retained, score = expiry ms
+-- KEYS[8] cancelled zset and retained, score = expiry ms
 -- ARGV[1] bytes  of records after which no further task is returned
 -- ARGV[2..] repeated: task ID
--- returns {how many IDs were read, then per task found: ID, where (due, leased, done, dead), score, lease or '',
+-- returns {how many IDs were read, then per task found: ID, where (due, leased, done, dead, cancelled), score, lease or '',
 --          record, progress or ''}
 -- keeps   everything: it only reads
 -- cost    O(IDs)
-local words = {[KEYS[1]] = 'due', [KEYS[2]] = 'leased', [KEYS[6]] = 'done', [KEYS[7]] = 'dead'}
+local words = {[KEYS[1]] = 'due', [KEYS[2]] = 'leased', [KEYS[6]] = 'done', [KEYS[7]] = 'dead', [KEYS[8]] = 'cancelled'}
 local out, size, limit = {0}, 0, tonumber(ARGV[1])
 for i = 2, #ARGV do
   local id = ARGV[i]
@@ -23,7 +24,7 @@ for i = 2, #ARGV do
     if i > 2 and size > limit then
       break
     end
-    for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7]}) do
+    for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[8]}) do
       local score = redis.call('ZSCORE', zset, id)
       if score then
         local n = #out

@@ -12,6 +12,11 @@ local function clock(given)
   return math.floor(micros / 1000), micros, math.ceil(micros / 1000)
 end
 
+-- untilDue is how many ms it is until a due time: below 0 when it is over, 0 for one below 0, which is at once, and for none.
+local function untilDue(score, now)
+  return score and score >= 0 and score - now or 0
+end
+
 -- untilFirst is how many ms it is until the first score of a zset: 0 when that is over, -1 when the zset is empty.
 local function untilFirst(zset, now)
   local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]

@@ -9,6 +9,26 @@ local function bucket(stored, micros, burst, interval)
   return tat, math.max(math.floor((latest - tat) / interval), 0), stored > latest
 end
 
+-- allowance is how many of `budget` tasks a queue lets go now, and which limit says so if it is fewer, of which `held`
+-- run; and when its bucket will be full, and whether that had to be cut. A burst and interval of 0 are no rate.
+local function allowance(budget, paused, concurrent, held, stored, micros, burst, interval)
+  if paused then
+    return 0, 'paused', 0, false
+  end
+  local places, block = budget, ''
+  if concurrent > 0 and concurrent - held < places then
+    places, block = math.max(concurrent - held, 0), 'concurrency'
+  end
+  local tat, tokens, clamped = 0, places, false
+  if places > 0 and interval > 0 then
+    tat, tokens, clamped = bucket(stored, micros, burst, interval)
+  end
+  if tokens < places then
+    places, block = tokens, 'rate'
+  end
+  return places, block, tat, clamped
+end
+
 -- first is the first members of a zset up to a score, after the first skip of them, and their scores.
 local function first(zset, score, skip, limit)
   local members, scores = {}, {}
@@ -30,10 +50,11 @@ end
 
 -- needs is what a record requires of a worker; nothing when it requires nothing.
 local function needs(record)
-  local flags, high, low = string.byte(record, 12), string.byte(record, 17), string.byte(record, 18)
-  if low and math.floor(flags / 4) % 2 == 1 then
-    return amounts(string.sub(record, 19, 18 + high * 256 + low))
+  if #record < 18 or not has(record, 4) then
+    return nil
   end
+  local at = has(record, 8) and 22 or 17
+  return #record > at and amounts(string.sub(record, at + 2, at + 1 + number(record, at, 2))) or nil
 end
 
 -- take takes what is needed from what is free, and says whether it was there.

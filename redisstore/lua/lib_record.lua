@@ -9,14 +9,35 @@ local function header(record)
   end
 end
 
+-- number reads a big-endian number of `count` bytes.
+local function number(text, at, count)
+  local n = 0
+  for i = at, at + count - 1 do
+    n = n * 256 + string.byte(text, i)
+  end
+  return n
+end
+
+-- created is when a record of this format was stored, in ms.
+local function created(record)
+  return number(record, 6, 6)
+end
+
+-- has says whether a record of this format has a flag: 1 named, 2 derived, 4 requirements, 8 a window of its own.
+local function has(record, flag)
+  return math.floor(string.byte(record, 12) / flag) % 2 == 1
+end
+
 -- tombstone is how many ms the name of a record stays taken when its task is removed, if it is `window` for others: 0
 -- for one without a name, and at least an hour for a derived ID.
 local function tombstone(record, window)
-  local version, flags = string.byte(record, 1), string.byte(record, 12)
-  if version ~= 1 or not flags or flags % 2 == 0 then
+  if string.byte(record, 1) ~= 1 or #record < 16 or not has(record, 1) then
     return 0
   end
-  return math.floor(flags / 2) % 2 == 1 and math.max(window, 3600000) or window
+  if has(record, 8) and #record >= 21 then
+    window = number(record, 17, 5)
+  end
+  return has(record, 2) and math.max(window, 3600000) or window
 end
 
 -- attempts is how many attempts a task's progress tells of.

@@ -8,9 +8,10 @@
 -- cost    O(log n)
 local now = clock(ARGV[1])
 local first = untilFirst(KEYS[2], now)
-if redis.call('HGET', KEYS[3], 'paused') ~= '1' then
-  local due = untilFirst(KEYS[1], now)
-  if due >= 0 and (first < 0 or due < first) then
+local due = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+if due and (tonumber(due) < 0 or redis.call('HGET', KEYS[3], 'paused') ~= '1') then
+  due = math.max(tonumber(due) - now, 0)
+  if first < 0 or due < first then
     first = due
   end
 end

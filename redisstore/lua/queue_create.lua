@@ -6,6 +6,7 @@
 -- ARGV[4] burst  attempts
 -- ARGV[5] concurrent attempts; 0 = unlimited
 -- ARGV[6] requires of each task
+-- ARGV[7] ttl    ms after which a task is dropped; 0 = never
 -- returns 1 created | 0 exists
 -- keeps   a queue that exists as it is
 -- cost    O(1)
@@ -14,5 +15,5 @@ if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
   return 0
 end
 redis.call('HSET', KEYS[1], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now,
-  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[6])
+  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[6], 'ttl', ARGV[7])
 return 1

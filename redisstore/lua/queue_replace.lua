@@ -7,6 +7,7 @@
 -- ARGV[5] concurrent attempts; 0 = unlimited
 -- ARGV[6] now    ms; '' = server TIME
 -- ARGV[7] requires of each task
+-- ARGV[8] ttl    ms after which a task is dropped; 0 = never
 -- returns 1 replaced, or stored by an earlier run of this call | 0 the version is another | -1 no such queue
 -- keeps   pause, counters and tasks
 -- cost    O(1)
@@ -25,7 +26,10 @@ end
 local _, micros = clock(ARGV[6])
 local interval, tat = tonumber(meta[3]) or 0, tonumber(meta[4]) or 0
 local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) or 0
-redis.call('HDEL', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
+-- A removal first: memory pressure never refuses it, and then not what follows. What receivers have said was said of
+-- the old settings.
+redis.call('HDEL', KEYS[1], 'slow')
 redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2],
-  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[7])
+  'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[7],
+  'ttl', ARGV[8])
 return 1

@@ -11,7 +11,9 @@
 -- KEYS[10] memo  string  the worker's last settle: number, one digit per outcome
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] number of this settle, rising per worker; '0' = not remembered
--- ARGV[3..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
+-- ARGV[3] sent   HTTP requests among these attempts
+-- ARGV[4] failed of them, and ARGV[5] congested: answered by a receiver that asked for less
+-- ARGV[6..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
 --           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
 -- returns {1, one digit per outcome (1 applied, 0 lease is not current), moved 0 | 1,
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
@@ -33,17 +35,17 @@ if ARGV[2] ~= '0' then
         expiry = wait
       end
     end
-    return {1, codes, 1, (before or now) - now, expiry}
+    return {1, codes, 1, untilDue(before, now), expiry}
   end
 end
 
-local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone')
-local generation = (tonumber(meta[1]) or 1)
+local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'ttl')
+local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
-local count = {ok = 0, retry = 0, dead = 0, release = 0}
+local count = {ok = 0, retry = 0, dead = 0, release = 0, expired = 0}
 
 local function keep(zset, at, id)
   local n = #zset
@@ -54,25 +56,27 @@ local function keep(zset, at, id)
 end
 
 local ids = {}
-for i = 3, #ARGV, 6 do
+for i = 6, #ARGV, 6 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
-  local i = 6 * n - 3
+  local i = 6 * n
   local outcome, ms, kept = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local code = '0'
   if not taken[id] and leases[n] == ARGV[i + 1] then
     code, taken[id] = '1', true
     ended[#ended + 1] = id
     local back = outcome == 'retry' or outcome == 'release'
-    if back and generation > 1 then
-      -- A task from before a purge does not come back.
+    if back and (generation > 1 or ttl > 0) then
+      -- A task from before a purge, or past its age, does not come back.
       local record = redis.call('HGET', KEYS[4], id)
       local stored = header(record or '')
-      if not record or stored and stored < generation then
-        back, ms, outcome = false, 0, 'release'
-        kept = tombstone(record or '', tonumber(meta[2]) or 0)
+      local purged = not record or stored and stored < generation
+      local old = stored and ttl > 0 and created(record) <= now - ttl
+      if purged or old then
+        back, ms, outcome = false, 0, old and 'expired' or 'release'
+        kept = tombstone(record or '', tonumber(purged and meta[2] or kept) or 0)
       end
     end
     count[outcome] = count[outcome] + 1
@@ -136,7 +140,10 @@ if #ended > 0 then
   if #state > 0 then
     redis.call('HSET', KEYS[5], unpack(state))
   end
-  for _, outcome in ipairs({'ok', 'retry', 'dead'}) do
+  if ARGV[3] ~= '0' then
+    redis.call('HSET', KEYS[9], unpack(congestion(KEYS[9], now, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))))
+  end
+  for _, outcome in ipairs({'ok', 'retry', 'dead', 'expired'}) do
     if count[outcome] > 0 then
       redis.call('HINCRBY', KEYS[9], outcome, count[outcome])
     end
@@ -149,4 +156,4 @@ local moved = 0
 if earliest ~= before then
   moved = 1
 end
-return {1, codes, moved, (earliest or now) - now, expiry and math.max(expiry - now, 0) or -1}
+return {1, codes, moved, untilDue(earliest, now), expiry and math.max(expiry - now, 0) or -1}

@@ -192,14 +192,14 @@ func claimOfNoQueue(e *env) {
 func claimOfPaused(e *env) {
 	e.put("a", "b")
 	l := e.one(alice, "a")
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	r := e.claim(alice, 10)
 	equal(e, "leased", len(r.Leased), 0)
 	equal(e, "block", r.Block, dispatch.BlockedByPause)
 	equal(e, "next", r.Next, 0)
 	e.applied(alice, ended(l, dispatch.Retry, 0)) // what runs goes on
 	equal(e, "leased", len(e.claim(alice, 10).Leased), 0)
-	e.ok(e.store.SetPaused(e.ctx, queue, false))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueueRunning))
 	equal(e, "leased", len(e.claim(alice, 10).Leased), 2)
 }
 
@@ -252,7 +252,7 @@ func claimBringsSettings(e *env) {
 		e.Fatal("no settings after a change")
 	}
 	equal(e, "settings", next.MaxConcurrent, 8)
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	equal(e, "paused", ask(0).Paused, true)
 }
 

@@ -267,6 +267,6 @@ func rateAndConcurrency(e *env) {
 		e.applied(alice, ended(l, dispatch.Succeeded, 0))
 	}
 	e.limited(dispatch.BlockedByRate, 2, 100*time.Millisecond)
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	e.blocked(dispatch.BlockedByPause, 0)
 }

@@ -34,6 +34,7 @@ type modelTask struct {
 	created    time.Duration
 	state      dispatch.TaskState
 	due        time.Duration // waiting
+	urgent     bool          // waiting, to be run at once; due is when that was asked for
 	leaseEnd   time.Duration // running
 	lease      dispatch.Leased
 	expires    time.Duration // succeeded, dead
@@ -55,11 +56,27 @@ func (m *model) reset() {
 // head is the earliest due time, if anything waits.
 func (m *model) head() (at time.Duration, ok bool) {
 	for _, t := range m.tasks {
-		if t.state == dispatch.TaskWaiting && (!ok || t.due < at) {
-			at, ok = t.due, true
+		if t.state == dispatch.TaskWaiting && (!ok || t.rank() < at) {
+			at, ok = t.rank(), true
 		}
 	}
 	return at, ok
+}
+
+// rank is what waiting tasks are sorted by: those to be run at once first, the last one asked for before the others.
+func (t *modelTask) rank() time.Duration {
+	if t.urgent {
+		return -1<<60 - t.due
+	}
+	return t.due
+}
+
+// until is how long until a rank is due.
+func (m *model) until(rank time.Duration) time.Duration {
+	if rank < 0 {
+		return 0
+	}
+	return rank - m.now
 }
 
 // moved runs f and says whether the head came nearer, and the wait until it.
@@ -70,7 +87,7 @@ func (m *model) moved(f func()) (moved bool, wait time.Duration) {
 	if !waits {
 		return false, 0
 	}
-	return !waited || now < before, now - m.now
+	return !waited || now < before, m.until(now)
 }
 
 func (m *model) enqueue(batch []dispatch.Submission) (want dispatch.EnqueueReply) {
@@ -82,7 +99,7 @@ func (m *model) enqueue(batch []dispatch.Submission) (want dispatch.EnqueueReply
 	repeated := false // this call put the head where it is, and nobody may have heard of it
 	for _, s := range batch {
 		t := m.tasks[string(s.ID)]
-		repeated = repeated || t != nil && t.state == dispatch.TaskWaiting && t.due == before && t.is(s)
+		repeated = repeated || t != nil && t.state == dispatch.TaskWaiting && t.rank() == before && t.is(s)
 	}
 	want.Moved, want.Wait = m.moved(func() {
 		for _, s := range batch {
@@ -122,7 +139,7 @@ func (m *model) ready() []*modelTask {
 			ready = append(ready, t)
 		}
 	}
-	slices.SortFunc(ready, func(a, b *modelTask) int { return cmp.Compare(a.due, b.due) })
+	slices.SortFunc(ready, func(a, b *modelTask) int { return cmp.Compare(a.rank(), b.rank()) })
 	return ready
 }
 
@@ -134,6 +151,36 @@ func (m *model) count(state dispatch.TaskState) int {
 		}
 	}
 	return n
+}
+
+// urgent is how many tasks are to be run at once.
+func (m *model) urgent() int {
+	n := 0
+	for _, t := range m.tasks {
+		if t.state == dispatch.TaskWaiting && t.urgent {
+			n++
+		}
+	}
+	return n
+}
+
+// run makes a task due at once, and takes its lease away.
+func (m *model) run(t *modelTask) {
+	t.state, t.due, t.urgent, t.lease = dispatch.TaskWaiting, m.now, true, dispatch.Leased{}
+}
+
+// cancel ends a task.
+func (m *model) cancel(t *modelTask, c dispatch.Cancellation) {
+	m.totals.TotalCancelled++
+	if c.Progress != nil {
+		t.progress = *c.Progress
+	}
+	if c.Retention == 0 {
+		m.drop(t, c.Tombstone)
+		return
+	}
+	t.state, t.expires = dispatch.TaskCancelled, m.now+c.Retention
+	m.entomb(t, c.Tombstone)
 }
 
 // change replaces the settings. What was used of the bucket stays used.
@@ -173,15 +220,20 @@ func (m *model) claim(budget int) (n int, block dispatch.Block, wait time.Durati
 			n, block = tokens, dispatch.BlockedByRate
 		}
 	}
-	ready := len(m.ready())
-	if ready <= n {
-		n = ready
-		if block != dispatch.BlockedByPause {
-			block = ""
-		}
+	ready, urgent := len(m.ready()), m.urgent()
+	wanted := n
+	if n == 0 {
+		wanted = min(budget, urgent)
 	}
-	if limited && n > 0 {
-		m.tat = max(m.tat, now) + int64(n)*interval
+	open := n > 0
+	n = min(ready, wanted)
+	if n == ready && block != dispatch.BlockedByPause {
+		block = ""
+	}
+	if limited && open {
+		if charged := n - min(n, urgent); charged > 0 {
+			m.tat = max(m.tat, now) + int64(charged)*interval
+		}
 	}
 	if block == dispatch.BlockedByRate {
 		micros := max(m.tat, now) + (1-burst)*interval - now
@@ -194,7 +246,7 @@ func (m *model) claim(budget int) (n int, block dispatch.Block, wait time.Durati
 func (m *model) leased(leased []dispatch.Leased) {
 	for _, l := range leased {
 		t := m.tasks[string(l.Task.ID)]
-		t.state, t.lease, t.leaseEnd = dispatch.TaskRunning, l, m.now+timeout+grace
+		t.state, t.lease, t.leaseEnd, t.urgent = dispatch.TaskRunning, l, m.now+timeout+grace, false
 	}
 }
 
@@ -202,7 +254,7 @@ func (m *model) leased(leased []dispatch.Leased) {
 func (m *model) waits() (next, leaseEnd time.Duration) {
 	next, leaseEnd = -1, -1
 	if at, ok := m.head(); ok {
-		next = max(at-m.now, 0)
+		next = max(m.until(at), 0)
 	}
 	for _, t := range m.tasks {
 		if left := max(t.leaseEnd-m.now, 0); t.state == dispatch.TaskRunning && (leaseEnd < 0 || left < leaseEnd) {
@@ -254,7 +306,7 @@ func (m *model) end(t *modelTask, s dispatch.Settlement) {
 	}
 	switch {
 	case back:
-		t.state, t.due = dispatch.TaskWaiting, m.now+s.After
+		t.state, t.due, t.lease = dispatch.TaskWaiting, m.now+s.After, dispatch.Leased{}
 	case s.After == 0:
 		m.drop(t, s.Tombstone)
 	default:
@@ -290,7 +342,7 @@ func (m *model) purge(tombstone time.Duration) {
 
 func (m *model) cleanup() {
 	for id, t := range m.tasks {
-		if (t.state == dispatch.TaskSucceeded || t.state == dispatch.TaskDead) && t.expires <= m.now {
+		if t.state != dispatch.TaskWaiting && t.state != dispatch.TaskRunning && t.expires <= m.now {
 			delete(m.tasks, id)
 		}
 	}
@@ -325,5 +377,9 @@ func (m *model) counts() dispatch.Counts {
 	c.Scheduled = int64(m.count(dispatch.TaskWaiting)) - c.Ready
 	c.Running = int64(m.count(dispatch.TaskRunning))
 	c.Succeeded, c.Dead = int64(m.count(dispatch.TaskSucceeded)), int64(m.count(dispatch.TaskDead))
+	c.Cancelled = int64(m.count(dispatch.TaskCancelled))
+	if m.q.Rate > 0 {
+		c.EffectiveRate = 1e6 / float64(m.interval())
+	}
 	return c
 }

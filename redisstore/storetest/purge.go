@@ -130,7 +130,7 @@ func purgeOfMany(e *env) {
 func purgeKeepsSettings(e *env) {
 	e.create(dispatch.Queue{Weight: 3})
 	e.put("a")
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	before, err := e.store.Queue(e.ctx, queue)
 	e.ok(err)
 	e.purge(time.Hour)

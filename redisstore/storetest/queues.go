@@ -80,7 +80,7 @@ func pausedIsNoSetting(e *env) {
 		q.Paused = true
 	})
 	e.one(alice, "a")
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	e.change(func(q *dispatch.Queue) {
 		equal(e, "paused", q.Paused, true)
 		q.Paused, q.Weight = false, 2
@@ -138,8 +138,8 @@ func queueNotFound(e *env) {
 	e.fails("counts", err, dispatch.ErrQueueNotFound)
 	_, err = e.store.ReplaceQueue(e.ctx, dispatch.Queue{Name: queue, Version: 1})
 	e.fails("replace", err, dispatch.ErrQueueNotFound)
-	e.fails("pause", e.store.SetPaused(e.ctx, queue, true), dispatch.ErrQueueNotFound)
-	e.fails("resume", e.store.SetPaused(e.ctx, queue, false), dispatch.ErrQueueNotFound)
+	e.fails("pause", e.store.SetState(e.ctx, queue, dispatch.QueuePaused), dispatch.ErrQueueNotFound)
+	e.fails("resume", e.store.SetState(e.ctx, queue, dispatch.QueueRunning), dispatch.ErrQueueNotFound)
 	e.fails("delete", e.store.DeleteQueue(e.ctx, queue), dispatch.ErrQueueNotFound)
 	e.fails("purge", e.store.PurgeQueue(e.ctx, queue, time.Hour), dispatch.ErrQueueNotFound)
 	equal(e, "queues", len(e.queues()), 0)
@@ -163,10 +163,18 @@ func queuesAreListed(e *env) {
 	equal(e, "queues", slices.Compact(got), want)
 }
 
+// pausedOr is the state of a queue that is paused or not.
+func pausedOr(paused bool) dispatch.QueueState {
+	if paused {
+		return dispatch.QueuePaused
+	}
+	return dispatch.QueueRunning
+}
+
 func pauseIsRemembered(e *env) {
 	e.put("a")
 	for _, paused := range []bool{true, true, false, false, true} {
-		e.ok(e.store.SetPaused(e.ctx, queue, paused))
+		e.ok(e.store.SetState(e.ctx, queue, pausedOr(paused)))
 		q, err := e.store.Queue(e.ctx, queue)
 		e.ok(err)
 		equal(e, "paused", q.Paused, paused)
@@ -181,6 +189,7 @@ func settingsAndTasks(e *env) {
 	e.applied(alice, ended(e.one(alice, "a"), dispatch.Succeeded, time.Hour))
 	l := e.one(alice, "b")
 	before := e.counts()
+	before.EffectiveRate = 5
 	e.change(func(q *dispatch.Queue) { q.Rate, q.Burst, q.MaxConcurrent = 5, 1, 1 })
 	equal(e, "counts", e.counts(), before)
 	e.applied(alice, ended(l, dispatch.Retry, 0))
@@ -249,7 +258,7 @@ func deleteLosesLeases(e *env) {
 
 func deleteAndCreate(e *env) {
 	e.busyQueue()
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	old, err := e.store.Queue(e.ctx, queue)
 	e.ok(err)
 	e.ok(e.store.DeleteQueue(e.ctx, queue))

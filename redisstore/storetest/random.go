@@ -116,7 +116,7 @@ func (r *random) step() {
 		run    func()
 	}{
 		{25, r.enqueueSome}, {25, r.claimSome}, {25, r.settleSome}, {10, r.pass}, {5, r.extendSome}, {5, r.sweepSome},
-		{3, r.deleteSome}, {2, r.purgeAll}, {2, r.pause}, {3, r.cleanupAll}, {1, r.deleteAll},
+		{3, r.deleteSome}, {3, r.runSome}, {3, r.cancelSome}, {2, r.purgeAll}, {2, r.pause}, {3, r.cleanupAll}, {1, r.deleteAll},
 	}
 	if r.opts.Limits {
 		steps = append(steps, struct {
@@ -190,7 +190,7 @@ func (r *random) claimSome() {
 	}
 	for i, l := range reply.Leased {
 		t := r.model.tasks[string(l.Task.ID)]
-		if t == nil || t.state != dispatch.TaskWaiting || t.due != ready[i].due {
+		if t == nil || t.state != dispatch.TaskWaiting || t.rank() != ready[i].rank() {
 			r.Fatalf("task %s was leased, which is %+v", l.Task.ID, t)
 		}
 		r.leasedAs(l, t)
@@ -229,6 +229,7 @@ func (r *random) sameWait(what string, got, want time.Duration) {
 func (r *random) leasedAs(l dispatch.Leased, t *modelTask) {
 	r.at("at", l.At, r.start.Add(r.model.now))
 	r.at("due", l.Due, r.start.Add(t.due))
+	equal(r.env, "urgent", l.Urgent, t.urgent)
 	equal(r.env, "named", l.Named, t.submission.Named)
 	equal(r.env, "payload", len(l.Task.Payload), len(t.submission.Payload))
 	r.sameProgress("progress", l.Progress, t.progress)

@@ -166,16 +166,69 @@ func (r *random) sweepSome() {
 	}
 }
 
-func (r *random) deleteSome() {
+// someTask is the ID of a task, if there is one.
+func (r *random) someTask() string {
 	var ids []string
 	for id := range r.model.tasks {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	id := "none"
-	if len(ids) > 0 {
-		id = pick(r, ids)
+	if len(ids) == 0 {
+		return "none"
 	}
+	return pick(r, ids)
+}
+
+func (r *random) runSome() {
+	id := r.someTask()
+	r.did("run %s", id)
+	t := r.model.tasks[id]
+	lost, err := r.store.RunTask(r.ctx, queue, dispatch.TaskID(id))
+	switch {
+	case t != nil && t.state != dispatch.TaskWaiting && t.state != dispatch.TaskRunning:
+		r.fails("run", err, dispatch.ErrTaskEnded)
+	case t == nil, t.generation < r.model.generation:
+		r.fails("run", err, dispatch.ErrTaskNotFound)
+	default:
+		r.ok(err)
+		equal(r.env, "lost", lost, t.lease.Lease.Token)
+		r.model.run(t)
+	}
+}
+
+// cancelSome cancels a task, sometimes with a lease that is not its own.
+func (r *random) cancelSome() {
+	id := r.someTask()
+	t := r.model.tasks[id]
+	c := dispatch.Cancellation{ID: dispatch.TaskID(id), Retention: r.millis(time.Minute), Tombstone: r.millis(time.Minute)}
+	if len(r.given) > 0 && r.IntN(4) == 0 {
+		c.Lease = pick(r, r.given).Lease
+	} else if t != nil && t.state == dispatch.TaskRunning {
+		c.Lease = t.lease.Lease
+		p := progress(r.start.Add(r.model.now), 1)
+		c.Progress = &p
+	}
+	r.did("cancel %s retention %v tombstone %v lease %q", id, c.Retention, c.Tombstone, c.Lease.Fence)
+	cancelled, err := r.store.CancelTask(r.ctx, queue, c)
+	switch {
+	case t == nil:
+		r.fails("cancel", err, dispatch.ErrTaskNotFound)
+	case t.state == dispatch.TaskSucceeded, t.state == dispatch.TaskDead:
+		r.fails("cancel", err, dispatch.ErrTaskEnded)
+	case t.state == dispatch.TaskCancelled:
+		equal(r.env, "cancelled before", cancelled, true)
+	default:
+		r.ok(err)
+		current := t.state == dispatch.TaskWaiting && c.Lease == dispatch.Lease{} || t.state == dispatch.TaskRunning && t.lease.Lease == c.Lease
+		equal(r.env, "cancelled", cancelled, current)
+		if current {
+			r.model.cancel(t, c)
+		}
+	}
+}
+
+func (r *random) deleteSome() {
+	id := r.someTask()
 	t := r.model.tasks[id]
 	tombstone := r.millis(time.Minute)
 	if t != nil && t.expires > 0 {
@@ -207,7 +260,7 @@ func (r *random) pause() {
 	}
 	r.model.q.Paused = !r.model.q.Paused && r.IntN(2) == 0
 	r.did("paused %v", r.model.q.Paused)
-	r.ok(r.store.SetPaused(r.ctx, queue, r.model.q.Paused))
+	r.ok(r.store.SetState(r.ctx, queue, pausedOr(r.model.q.Paused)))
 }
 
 func (r *random) cleanupAll() {
@@ -266,7 +319,7 @@ func (r *random) compare() {
 	slices.Sort(held)
 	equal(r.env, "held by "+string(w), held, r.model.held(w))
 	next, leaseEnd := r.model.waits()
-	if r.model.q.Paused {
+	if r.model.q.Paused && r.model.urgent() == 0 {
 		next = -1
 	}
 	hints, err := r.store.Look(r.ctx, []string{queue})

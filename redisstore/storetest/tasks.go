@@ -19,7 +19,8 @@ var taskCases = []testcase{
 	{"deletion frees a place and loses the lease", deleteFreesPlace},
 }
 
-var allStates = []dispatch.TaskState{dispatch.TaskWaiting, dispatch.TaskRunning, dispatch.TaskSucceeded, dispatch.TaskDead}
+var allStates = []dispatch.TaskState{dispatch.TaskWaiting, dispatch.TaskRunning, dispatch.TaskSucceeded, dispatch.TaskDead,
+	dispatch.TaskCancelled}
 
 // list reads all pages of a state.
 func (e *env) list(state dispatch.TaskState) []*dispatch.TaskInfo {

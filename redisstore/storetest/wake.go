@@ -134,9 +134,9 @@ func restFinds(e *env) {
 func restSees(e *env) {
 	e.put("a", "b")
 	e.one(alice, "a")
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	e.rest([]dispatch.Hint{hint(queue, -1)}, hint(queue, lease)) // the sweep goes on
-	e.ok(e.store.SetPaused(e.ctx, queue, false))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueueRunning))
 	e.rest([]dispatch.Hint{hint(queue, lease)}, hint(queue, 0))
 	e.rest([]dispatch.Hint{hint("other", -1)})
 	e.noted(time.Hour, hint(queue, 0))
@@ -163,9 +163,9 @@ func lookSays(e *env) {
 	e.advance(2 * lease)
 	look(hint(queue, 0))
 	e.applied(alice, ended(l, dispatch.Retry, 0))
-	e.ok(e.store.SetPaused(e.ctx, queue, true))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueuePaused))
 	look()
-	e.ok(e.store.SetPaused(e.ctx, queue, false))
+	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueueRunning))
 	look(hint(queue, 0))
 	e.applied(alice, ended(e.one(alice, "a"), dispatch.Dead, time.Hour))
 	look()

@@ -1,0 +1,37 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// CancelTask implements dispatch.Inspector. Repeated after a lost answer it finds the task cancelled, and says so.
+func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancellation) (bool, error) {
+	progress := ""
+	if c.Progress != nil {
+		var err error
+		if progress, err = encodeProgress(c.Progress); err != nil {
+			return false, err
+		}
+	}
+	k := s.queueKeys(queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta}
+	v, err := s.run(ctx, evenUncertain, s.scripts.cancel, keys,
+		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress)
+	if err != nil {
+		return false, err
+	}
+	r := replyOf(s.scripts.cancel, v)
+	switch code := r.int(); {
+	case r.err != nil || code == -1:
+		return false, r.err
+	case code == 0:
+		return false, dispatch.ErrTaskNotFound
+	case code == -2:
+		return false, dispatch.ErrTaskEnded
+	case code == 1:
+		s.noteExpiry(ctx, queue, wait(r.int()))
+	}
+	return true, r.err
+}

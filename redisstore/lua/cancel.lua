@@ -1,0 +1,53 @@
+-- cancel: end a task that waits or runs as cancelled. An attempt that runs loses its lease.
+-- KEYS[1] due    zset  score = due ms
+-- KEYS[2] leased zset  score = lease end ms
+-- KEYS[3] leases hash  task ID -> lease
+-- KEYS[4] tasks  hash  task ID -> record
+-- KEYS[5] state  hash  task ID -> progress
+-- KEYS[6] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[7] cancelled zset and retained, score = expiry ms
+-- KEYS[8] meta   hash  settings and counters of the queue
+-- ARGV[1] now    ms; '' = server TIME
+-- ARGV[2] ID     of the task
+-- ARGV[3] lease  that the caller has read; '' = none, the task waits
+-- ARGV[4] retention ms; 0 = it is gone
+-- ARGV[5] tombstone ms, for a named task; 0 = none
+-- ARGV[6] progress with the attempt that ends, if one does; '' = as it is
+-- returns {1, ms until the next expiry of what this call keeps or -1} | {0} no such task | {-1} its lease is another by now
+--         | {-2} it has ended before | {-3} it was cancelled before
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
+-- cost    O(log n)
+local now = clock(ARGV[1])
+local id, retention = ARGV[2], tonumber(ARGV[4])
+local record, generation = redis.call('HGET', KEYS[4], id), tonumber(redis.call('HGET', KEYS[8], 'generation') or 0)
+local lease, due = redis.call('HGET', KEYS[3], id), redis.call('ZSCORE', KEYS[1], id)
+local stored = header(record or '')
+if not record or due and stored and stored < generation then
+  return {0} -- or a purge has taken it
+elseif redis.call('ZSCORE', KEYS[7], id) then
+  return {-3}
+elseif not lease and not due then
+  return {-2}
+elseif (lease or '') ~= ARGV[3] then
+  return {-1}
+end
+redis.call('ZREM', KEYS[1], id)
+redis.call('ZREM', KEYS[2], id)
+redis.call('HDEL', KEYS[3], id)
+local kept, expiry = tombstone(record, tonumber(ARGV[5])), -1
+if retention > 0 then
+  expiry = retention
+  redis.call('ZADD', KEYS[7], string.format('%d', now + retention), id)
+  if ARGV[6] ~= '' then
+    redis.call('HSET', KEYS[5], id, ARGV[6])
+  end
+else
+  redis.call('HDEL', KEYS[4], id)
+  redis.call('HDEL', KEYS[5], id)
+end
+if kept > 0 then
+  expiry = expiry < 0 and kept or math.min(expiry, kept)
+  redis.call('ZADD', KEYS[6], string.format('%d', now + kept), id)
+end
+redis.call('HINCRBY', KEYS[8], 'cancelled', 1)
+return {1, expiry}

@@ -1,0 +1,21 @@
+package dispatch
+
+import "context"
+
+// RunTask has a task attempted at once, as Cloud Tasks' RunTask: outside of the rate, the concurrency and the pause of its
+// queue, as soon as a process that serves it has a free place. It moves the task's next attempt, and does not add one.
+// The attempt counts; when it fails, the backoff is counted from this call, and the queue's limits hold again.
+//
+// An attempt that runs loses its lease: its context ends with ErrLeaseLost, what it reports is discarded, and it does not
+// count. It returns ErrTaskNotFound, and ErrTaskEnded for a task that has ended and is retained.
+func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
+	if err := validateTaskName(queue, id); err != nil {
+		return err
+	}
+	lost, err := c.store.RunTask(ctx, queue, id)
+	if err != nil {
+		return named(err, string(id))
+	}
+	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true, Ended: lost}))
+	return nil
+}
