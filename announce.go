@@ -46,7 +46,12 @@ func (c *Client) sendAnnounces(_ string, batch []announcing) {
 	ctx, cancel := context.WithTimeout(context.Background(), announcePatience)
 	defer cancel()
 	soonest := make(map[string]Hint, len(batch))
+	var hints []Hint
 	for _, a := range batch {
+		if a.hint.Ended != 0 { // each counts
+			hints = append(hints, a.hint)
+			continue
+		}
 		h, known := soonest[a.hint.Queue]
 		if !known || a.hint.Wait < h.Wait {
 			h.Queue, h.Wait = a.hint.Queue, a.hint.Wait
@@ -54,7 +59,7 @@ func (c *Client) sendAnnounces(_ string, batch []announcing) {
 		h.Changed, h.HandOver = h.Changed || a.hint.Changed, h.HandOver || a.hint.HandOver
 		soonest[h.Queue] = h
 	}
-	hints := slices.Collect(maps.Values(soonest))
+	hints = slices.AppendSeq(hints, maps.Values(soonest))
 	if err := c.store.Announce(ctx, hints); err != nil {
 		c.log.Warn("dispatch: workers could not be told of new tasks; they will find them later",
 			"queues", len(hints), "error", err)

@@ -16,6 +16,9 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 	if err != nil {
 		return named(err, string(id))
 	}
-	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true, Ended: lost}))
+	if lost != 0 {
+		c.announce(Hint{Queue: queue, Ended: lost})
+	}
+	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true}))
 	return nil
 }

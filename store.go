@@ -271,7 +271,8 @@ type Hint struct {
 	// Changed says that the settings of the queue were changed, or it was resumed, or one of its tasks is to run whatever
 	// the limits, so that what a process knows of these is void.
 	Changed bool
-	// Ended is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it.
+	// Ended is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it, and nothing else
+	// of the hint counts.
 	Ended int64
 }
 

@@ -34,7 +34,7 @@ func (d *Dispatcher) hear(hints []Hint) {
 			}
 			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
 		}
-		if h.Ended != 0 && !h.Changed || d.isOldNews(h, now) {
+		if h.Ended != 0 || d.isOldNews(h, now) {
 			continue
 		}
 		if at, mine := d.turn(h, now); mine || h.Changed {

@@ -30,7 +30,7 @@ func (s *Store) noteHints(ctx context.Context, hints []dispatch.Hint, tell bool)
 			args[1], args[2] = s.wakeChannel(), formatHints(part)
 		}
 		for _, h := range part {
-			if !strings.HasPrefix(h.Queue, "~") && (h.Ended == 0 || h.Changed) { // the others are told and not noted
+			if !strings.HasPrefix(h.Queue, "~") && h.Ended == 0 { // the others are told and not noted
 				args = append(args, ms(max(h.Wait, 0)), h.Queue)
 			}
 		}

@@ -38,6 +38,7 @@ var groups = []struct {
 	{"Names", nameCases},
 	{"Derived", derivedCases},
 	{"Windows", windowCases},
+	{"Dedup", dedupCases},
 	{"Claim", claimCases},
 	{"RepeatedClaim", repeatedClaimCases},
 	{"Limits", limitCases},

@@ -1,0 +1,106 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// A task is run at once in a paused queue, beyond its limits, and not again at its old time.
+func TestRunTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", succeed)
+		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", Rate: 0.01, Burst: 1, MaxConcurrent: 1})
+		b.ok(err)
+		b.ok(d.Start(t.Context()))
+		run := func(id dispatch.TaskID, want string) {
+			t.Helper()
+			b.ok(d.RunTask(t.Context(), "q", id))
+			synctest.Wait()
+			if got := b.seen.of(id); got != want {
+				t.Errorf("task %s: outcomes %q, want %q", id, got, want)
+			}
+		}
+		late := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k", Delay: time.Hour})
+		for range 3 {
+			b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+		}
+		synctest.Wait() // the burst is used up
+		limited := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+		run(late, "succeeded")
+		run(limited, "succeeded")
+		b.ok(d.PauseQueue(t.Context(), "q"))
+		paused := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+		time.Sleep(time.Minute)
+		run(paused, "succeeded")
+		time.Sleep(2 * time.Hour)
+		if got := b.seen.of(late); got != "succeeded" {
+			t.Errorf("outcomes %q", got)
+		}
+		b.ok(b.redis.CheckInvariants(t.Context(), "q"))
+	})
+}
+
+// A failed run waits for its backoff from the call on, and then for the queue to go on.
+func TestRunTaskThatFails(t *testing.T) {
+	e := newEnv(t, dispatch.Options{})
+	e.handle("k", func(context.Context, *dispatch.Task) error { return errTest })
+	id := e.enqueue(dispatch.Task{Kind: "k", Delay: time.Hour, Retry: &dispatch.RetryConfig{MinBackoff: time.Minute}})
+	e.ok(e.d.PauseQueue(t.Context(), dispatch.DefaultQueue))
+	e.ok(e.d.RunTask(t.Context(), dispatch.DefaultQueue, id))
+	asked := e.task(id).Due
+	e.run()
+	if info := e.task(id); e.seen.of(id) != "retry" || info.Progress.Attempts != 1 || !info.Due.Equal(asked.Add(time.Minute)) {
+		t.Errorf("outcomes %q, attempts %d, due %v after the call", e.seen.of(id), info.Progress.Attempts, info.Due.Sub(asked))
+	}
+	e.advance(2 * time.Hour)
+	if e.seen.of(id) != "retry" {
+		t.Errorf("outcomes %q in a paused queue", e.seen.of(id))
+	}
+	e.ok(e.d.ResumeQueue(t.Context(), dispatch.DefaultQueue))
+	e.run()
+	if e.seen.of(id) != "retry retry" {
+		t.Errorf("outcomes %q", e.seen.of(id))
+	}
+}
+
+// A task that runs is run anew: its attempt ends without a word, and does not count.
+func TestRunTaskThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		started, causes := stubborn(d)
+		b.ok(d.Start(t.Context()))
+		id := b.enqueue(d, dispatch.Task{Kind: "k"})
+		<-started
+		begin := time.Now()
+		b.ok(d.RunTask(t.Context(), dispatch.DefaultQueue, id))
+		<-started
+		if cause := <-causes; !errors.Is(cause, dispatch.ErrLeaseLost) || time.Since(begin) > time.Second {
+			t.Errorf("the context ended %v later for %v", time.Since(begin), cause)
+		}
+		synctest.Wait()
+		info, err := d.Task(t.Context(), dispatch.DefaultQueue, id)
+		b.ok(err)
+		if info.State != dispatch.TaskRunning || info.Progress.Attempts != 0 || b.seen.of(id) != "discarded" {
+			t.Errorf("the task is %s after %d attempts, outcomes %q", info.State, info.Progress.Attempts, b.seen.of(id))
+		}
+	})
+}
+
+func TestRunTaskRefuses(t *testing.T) {
+	e := newEnv(t, dispatch.Options{RetentionSucceeded: time.Hour})
+	e.d.Handle("k", nothing)
+	done := e.enqueue(dispatch.Task{Kind: "k"})
+	e.run()
+	e.fails(e.d.RunTask(t.Context(), dispatch.DefaultQueue, done), dispatch.ErrTaskEnded)
+	e.fails(e.d.RunTask(t.Context(), dispatch.DefaultQueue, "none"), dispatch.ErrTaskNotFound)
+	requireField(t, e.d.RunTask(t.Context(), "~", done), "Task.Queue")
+	requireField(t, e.d.RunTask(t.Context(), "q", ""), "Task.ID")
+}
