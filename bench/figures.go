@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,11 +35,16 @@ func enqueueMany(ctx context.Context, store *redisstore.Store, n int) (float64, 
 }
 
 func fill(ctx context.Context, client *dispatch.Client, n int) error {
+	return fillWith(ctx, client, n, dispatch.Task{Queue: queue, Kind: "noop", Payload: payload})
+}
+
+func fillURL(ctx context.Context, client *dispatch.Client, n int, url string) error {
+	return fillWith(ctx, client, n, dispatch.Task{Queue: queue, URL: url, Payload: payload})
+}
+
+func fillWith(ctx context.Context, client *dispatch.Client, n int, task dispatch.Task) error {
 	const call = 10_000
-	tasks := make([]dispatch.Task, call)
-	for i := range tasks {
-		tasks[i] = dispatch.Task{Queue: queue, Kind: "noop", Payload: payload}
-	}
+	tasks := slices.Repeat([]dispatch.Task{task}, call)
 	for left := n; left > 0; left -= call {
 		results, err := client.EnqueueMany(ctx, tasks[:min(left, call)])
 		if err != nil {

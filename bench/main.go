@@ -21,17 +21,18 @@ import (
 	"github.com/dispatchkit/dispatch/redisstore"
 )
 
-// figure is one thing to measure. run returns tasks per second over n tasks, and checks that every one was handled.
+// figure is one thing to measure. run measures it over n tasks, and checks that all was handled that should be.
 type figure struct {
-	name string
-	n    int // tasks in a full run; a quick one has a tenth
-	run  func(ctx context.Context, store *redisstore.Store, n int) (perSecond float64, err error)
+	name, unit string
+	n          int // tasks in a full run; a quick one has a tenth
+	run        func(ctx context.Context, store *redisstore.Store, n int) (value float64, err error)
 }
 
 var figures = []figure{
-	{"enqueue/many", 200_000, enqueueMany},
-	{"enqueue/single64", 100_000, enqueueSingle},
-	{"process/noop", 100_000, processNoop},
+	{"enqueue/many", "tasks/s", 200_000, enqueueMany},
+	{"enqueue/single64", "tasks/s", 100_000, enqueueSingle},
+	{"process/noop", "tasks/s", 100_000, processNoop},
+	{"latency/noisy_pickup_p99", "ms", 100_000, noisyPickup},
 }
 
 func main() {
@@ -64,19 +65,19 @@ func run(url string, repeats int, quick, asJSON bool) error {
 			if quick {
 				n /= 10
 			}
-			perSecond, err := measure(url, fmt.Sprintf("bench-%d-%d", os.Getpid(), i), f, n)
+			value, err := measure(url, fmt.Sprintf("bench-%d-%d", os.Getpid(), i), f, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
-			samples[f.name] = append(samples[f.name], perSecond)
+			samples[f.name] = append(samples[f.name], value)
 		}
 	}
 	if !asJSON {
 		fmt.Printf("%s, %d CPUs, payload 128 B, %d repeats, figures in turn\n\n", runtime.Version(), runtime.NumCPU(), repeats)
-		fmt.Printf("%-20s %12s %12s %12s\n", "tasks/s", "median", "min", "max")
+		fmt.Printf("%-26s %12s %12s %12s\n", "", "median", "min", "max")
 	}
 	for _, f := range figures {
-		report(f.name, samples[f.name], asJSON)
+		report(f, samples[f.name], asJSON)
 	}
 	return nil
 }
@@ -90,19 +91,19 @@ func measure(url, prefix string, f figure, n int) (float64, error) {
 		return 0, err
 	}
 	defer store.Close()
-	perSecond, err := f.run(ctx, store, n)
+	value, err := f.run(ctx, store, n)
 	if err != nil {
 		return 0, err
 	}
-	return perSecond, store.DeleteQueue(ctx, queue)
+	return value, store.DeleteQueue(ctx, queue)
 }
 
-func report(name string, samples []float64, asJSON bool) {
+func report(f figure, samples []float64, asJSON bool) {
 	slices.Sort(samples)
 	median := samples[len(samples)/2]
 	if !asJSON {
-		fmt.Printf("%-20s %12.0f %12.0f %12.0f\n", name, median, samples[0], samples[len(samples)-1])
+		fmt.Printf("%-26s %12.1f %12.1f %12.1f %s\n", f.name, median, samples[0], samples[len(samples)-1], f.unit)
 		return
 	}
-	json.NewEncoder(os.Stdout).Encode(map[string]any{"name": name, "value": median, "unit": "tasks/s", "peer": ""})
+	json.NewEncoder(os.Stdout).Encode(map[string]any{"name": f.name, "value": median, "unit": f.unit, "peer": ""})
 }
