@@ -122,6 +122,8 @@ func (e Entry) normalize(now time.Time) (Entry, error) {
 	switch {
 	case e.Task.ID != "":
 		return e, fieldErrorf("Entry.Task.ID", "is made of the entry's name and the tick")
+	case e.Task.Unique != nil:
+		return e, fieldErrorf("Entry.Task.Unique", "makes the ID, which is made of the entry's name and the tick")
 	case e.Task.Delay != 0 || !e.Task.ScheduleTime.IsZero():
 		return e, fieldErrorf("Entry.Task", "has a Delay or a ScheduleTime; the tick is when it is due")
 	}

@@ -46,6 +46,7 @@ func TestBadEntries(t *testing.T) {
 		"path as zone":    {func(e *dispatch.Entry) { e.Zone = "../../etc/passwd" }, "Entry.Zone"},
 		"unknown misfire": {func(e *dispatch.Entry) { e.Misfire = "twice" }, "Entry.Misfire"},
 		"task with an ID": {func(e *dispatch.Entry) { e.Task.ID = "x" }, "Entry.Task.ID"},
+		"unique task":     {func(e *dispatch.Entry) { e.Task.Unique = new(dispatch.Unique) }, "Entry.Task.Unique"},
 		"delayed task":    {func(e *dispatch.Entry) { e.Task.Delay = time.Second }, "Entry.Task"},
 		"scheduled task":  {func(e *dispatch.Entry) { e.Task.ScheduleTime = time.Now() }, "Entry.Task"},
 		"bad task":        {func(e *dispatch.Entry) { e.Task.Kind = "" }, "Entry.Task"},

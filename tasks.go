@@ -72,8 +72,9 @@ func (f Filter) validate(queue string) error {
 	return validateQueueName("Task.Queue", queue)
 }
 
-// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. An attempt that runs is not stopped, but what
-// it reports is discarded and it is not repeated. The name of a named task stays taken for the dedup window.
+// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. What an attempt that runs reports is discarded,
+// and it is not repeated; its context ends with ErrLeaseLost when its worker notices, within a heartbeat. CancelTask ends
+// it at once. The name of a named task stays taken for the dedup window.
 func (c *Client) DeleteTask(ctx context.Context, queue string, id TaskID) error {
 	if err := validateTaskName(queue, id); err != nil {
 		return err
