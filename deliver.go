@@ -25,6 +25,8 @@ type running struct {
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
+	// output is what the handler writes to its ResultWriter.
+	output output
 	// extending is held by one Extend at a time.
 	extending sync.Mutex
 }
@@ -88,6 +90,9 @@ func (r *running) start(now time.Time) {
 // end closes the attempt's context and hands the outcome to be settled.
 func (r *running) end(res result) {
 	r.ctx.end(context.Canceled)
+	if written := r.output.close(); r.leased.Task.URL == "" {
+		res.output = written
+	}
 	r.d.mu.Lock()
 	_, open := r.d.running[r]
 	delete(r.d.running, r)
@@ -114,7 +119,7 @@ func (r *running) deliverHTTP() result {
 	})
 	switch {
 	case res.Kind == "":
-		return result{status: res.Status}
+		return result{status: res.Status, output: res.Snippet}
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
 	}

@@ -30,6 +30,7 @@ type result struct {
 	err    error
 	text   string // what the attempt record keeps of the error
 	status int
+	output string // what it leaves as the result, of an attempt that succeeded
 
 	released bool          // the attempt does not count
 	after    time.Duration // with released or fixed: when to come back
@@ -77,9 +78,12 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	}
 	record.Status = r.status
 	if r.err == nil && r.kind == "" {
-		s.Outcome, s.After, s.Tombstone = Succeeded, keep.succeeded, keep.tombstone(task.Named, task.Derived)
+		s.Outcome, s.After, s.Tombstone = Succeeded, keep.success(&task.Task), keep.tombstone(task.Named, task.Derived)
 		if s.After > 0 {
 			s.Progress = task.Progress.with(record)
+			if r.output != "" {
+				s.Progress.Result = []byte(r.output)
+			}
 		}
 		return s
 	}
@@ -126,6 +130,14 @@ const (
 type retention struct {
 	succeeded, failed time.Duration
 	dedup             time.Duration // of names; 0 is none
+}
+
+// success is how long a task is kept that has succeeded.
+func (k retention) success(t *Task) time.Duration {
+	if t.Retention != 0 {
+		return max(t.Retention, 0)
+	}
+	return k.succeeded
 }
 
 // derivedTombstone is how long a derived name stays taken at least: longer than any two processes may differ about
