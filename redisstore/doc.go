@@ -15,7 +15,7 @@
 //	PREFIX:{queue}:done        zset    succeeded and retained: task ID → expiry, ms
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
-//	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters
+//	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters, until when somebody waits
 //	PREFIX:{queue}:stored:S    string  last enqueue of lane S of a store, lives a minute
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
@@ -32,6 +32,7 @@
 //	PREFIX:{~}:plan            string  term, revision and plan of the leader
 //	PREFIX:{~}:schema          string  version of this layout
 //	PREFIX:wake                channel messages of new hints
+//	PREFIX:ended               channel messages of tasks that have ended, while somebody waits for them
 //
 // # Scripts
 //

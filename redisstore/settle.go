@@ -17,8 +17,8 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	if len(r.Items) == 0 || len(r.Items) > maxScriptItems {
 		return dispatch.SettleReply{}, fmt.Errorf("redisstore: settle of %d tasks, not 1 to %d", len(r.Items), maxScriptItems)
 	}
-	args := make([]any, 2, 2+6*len(r.Items))
-	args[0], args[1] = s.now(), r.Seq
+	args := make([]any, 4, 4+6*len(r.Items))
+	args[0], args[1], args[2], args[3] = s.now(), r.Seq, s.endedChannel(), r.Queue
 	for i := range r.Items {
 		item := &r.Items[i]
 		word := outcomeWords[item.Outcome]

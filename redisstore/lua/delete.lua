@@ -7,9 +7,11 @@
 -- KEYS[6] done   zset  succeeded and retained, score = expiry ms
 -- KEYS[7] dead   zset  dead and retained, score = expiry ms
 -- KEYS[8] names  zset  tombstones of named tasks, score = expiry ms
+-- KEYS[9] meta   hash  settings and counters of the queue
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] tombstone ms, for a named task that was live; 0 = none. It is at least an hour for a derived ID.
 -- ARGV[3] ID     of the task
+-- ARGV[4] channel of tasks that have ended   ARGV[5] queue
 -- returns -1 no such task | 0 removed | ms of the tombstone that its name has now
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
 -- cost    O(log n)
@@ -30,5 +32,8 @@ redis.call('ZREM', KEYS[7], id)
 local kept = live and tombstone(record, tonumber(ARGV[2])) or 0
 if kept > 0 then
   redis.call('ZADD', KEYS[8], now + kept, id)
+end
+if (tonumber(redis.call('HGET', KEYS[9], 'awaited')) or 0) > now then
+  redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. ' ' .. id) -- as in settle
 end
 return kept

@@ -11,7 +11,8 @@
 -- KEYS[10] memo  string  the worker's last settle: number, one digit per outcome
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] number of this settle, rising per worker; '0' = not remembered
--- ARGV[3..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
+-- ARGV[3] channel of tasks that have ended   ARGV[4] queue
+-- ARGV[5..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
 --           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
 -- returns {1, one digit per outcome (1 applied, 0 lease is not current), moved 0 | 1,
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
@@ -37,13 +38,15 @@ if ARGV[2] ~= '0' then
   end
 end
 
-local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone')
+local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'awaited')
 local generation = (tonumber(meta[1]) or 1)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0}
+
+local over = {} -- of those that ended, the ones that do not come back
 
 local function keep(zset, at, id)
   local n = #zset
@@ -54,12 +57,12 @@ local function keep(zset, at, id)
 end
 
 local ids = {}
-for i = 3, #ARGV, 6 do
+for i = 5, #ARGV, 6 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
-  local i = 6 * n - 3
+  local i = 6 * n - 1
   local outcome, ms, kept = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local code = '0'
   if not taken[id] and leases[n] == ARGV[i + 1] then
@@ -84,6 +87,7 @@ for n, id in ipairs(ids) do
         earliest = at
       end
     else
+      over[#over + 1] = id
       if ms <= 0 then
         gone[#gone + 1] = id
       elseif outcome == 'ok' then
@@ -144,6 +148,10 @@ if #ended > 0 then
   if ARGV[2] ~= '0' then
     redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
   end
+end
+if #over > 0 and (tonumber(meta[3]) or 0) > now then
+  -- Somebody waits. Whoever may not publish there still settles: then those who wait find out when they look again.
+  redis.pcall('PUBLISH', ARGV[3], ARGV[4] .. ' ' .. table.concat(over, ' '))
 end
 local moved = 0
 if earliest ~= before then
