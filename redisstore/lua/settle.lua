@@ -46,7 +46,7 @@ local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0}
 
-local over = {} -- of those that ended, the ones that do not come back
+local awaited, over = (tonumber(meta[3]) or 0) > now, {} -- does somebody wait; what does not come back, if so
 
 local function keep(zset, at, id)
   local n = #zset
@@ -87,7 +87,9 @@ for n, id in ipairs(ids) do
         earliest = at
       end
     else
-      over[#over + 1] = id
+      if awaited then
+        over[#over + 1] = id
+      end
       if ms <= 0 then
         gone[#gone + 1] = id
       elseif outcome == 'ok' then
@@ -149,8 +151,8 @@ if #ended > 0 then
     redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
   end
 end
-if #over > 0 and (tonumber(meta[3]) or 0) > now then
-  -- Somebody waits. Whoever may not publish there still settles: then those who wait find out when they look again.
+if #over > 0 then
+  -- Whoever may not publish there still settles: then those who wait find out when they look again.
   redis.pcall('PUBLISH', ARGV[3], ARGV[4] .. ' ' .. table.concat(over, ' '))
 end
 local moved = 0
