@@ -25,6 +25,7 @@ type Client struct {
 	// overdueAt is when an overdue queue was last announced again, in ns: at most once a second.
 	overdueAt atomic.Int64
 	fleet     fleetView
+	waits     hub
 	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
 	hear func([]Hint)
 }
@@ -58,5 +59,6 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	c.announces = groupCommit[announcing]{
 		send: c.sendAnnounces, maxItems: announceBatchHints, maxBytes: 1, size: func(announcing) int { return 0 },
 	}
+	c.waits = hub{store: store, log: newLogger(log), clock: clock}
 	return c
 }

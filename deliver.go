@@ -27,6 +27,8 @@ type running struct {
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
+	// output is what the handler writes to its ResultWriter.
+	output output
 	// extending is held by one Extend at a time.
 	extending sync.Mutex
 }
@@ -90,6 +92,9 @@ func (r *running) start(now time.Time) {
 // end closes the attempt's context and hands the outcome to be settled.
 func (r *running) end(res result) {
 	r.ctx.end(context.Canceled)
+	if written := r.output.close(); r.leased.Task.URL == "" {
+		res.output = written
+	}
 	r.d.mu.Lock()
 	_, open := r.d.running[r]
 	delete(r.d.running, r)
@@ -120,7 +125,7 @@ func (r *running) deliverHTTP() result {
 	})
 	switch {
 	case res.Kind == "":
-		return result{status: res.Status, sent: true}
+		return result{status: res.Status, output: res.Snippet, sent: true}
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
 	}

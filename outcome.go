@@ -32,6 +32,7 @@ type result struct {
 	err    error
 	text   string // what the attempt record keeps of the error
 	status int
+	output string // what it leaves as the result, of an attempt that succeeded
 
 	sent      bool // a request was sent
 	congested bool // its receiver asked for less
@@ -82,9 +83,12 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	}
 	record.Status = r.status
 	if r.err == nil && r.kind == "" {
-		s.Outcome, s.After = Succeeded, keep.succeeded
+		s.Outcome, s.After = Succeeded, keep.success(&task.Task)
 		if s.After > 0 {
 			s.Progress = task.Progress.with(record)
+			if r.output != "" {
+				s.Progress.Result = []byte(r.output)
+			}
 		}
 		return s
 	}
@@ -135,6 +139,14 @@ const (
 type retention struct {
 	succeeded, failed time.Duration
 	dedup             time.Duration // of names; 0 is none
+}
+
+// success is how long a task is kept that has succeeded.
+func (k retention) success(t *Task) time.Duration {
+	if t.Retention != 0 {
+		return max(t.Retention, 0)
+	}
+	return k.succeeded
 }
 
 // derivedTombstone is how long a derived name stays taken at least: longer than any two processes may differ about

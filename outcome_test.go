@@ -26,7 +26,8 @@ func TestConclude(t *testing.T) {
 		before   int // attempts so far
 		named    bool
 		derived  bool
-		retained bool // succeeded tasks are kept
+		retained bool          // succeeded tasks are kept
+		task     time.Duration // the task's own retention
 
 		want     Outcome
 		after    time.Duration
@@ -40,6 +41,12 @@ func TestConclude(t *testing.T) {
 		{name: "success, named and retained", named: true, retained: true, before: 1, want: Succeeded, after: keepSucceeded, tomb: time.Minute, attempts: 2},
 		{name: "success, derived", named: true, derived: true, want: Succeeded, tomb: time.Hour},
 		{name: "final failure, derived", result: result{kind: KindHandler, err: errTest, final: true}, named: true, derived: true, want: Dead, after: time.Hour, tomb: time.Hour, attempts: 1},
+		{name: "success with a result, not retained", result: result{output: "r"}, want: Succeeded},
+		{name: "success with a result, retained", result: result{output: "r"}, retained: true, before: 1, want: Succeeded, after: keepSucceeded, attempts: 2},
+		{name: "success, retained by the task", task: time.Minute, want: Succeeded, after: time.Minute, attempts: 1},
+		{name: "success, retained longer by the task", task: 9 * time.Hour, retained: true, want: Succeeded, after: 9 * time.Hour, attempts: 1},
+		{name: "success, not retained by the task", task: -1, retained: true, want: Succeeded},
+		{name: "final failure, not retained by the task", result: result{kind: KindHandler, err: errTest, final: true, output: "r"}, task: -1, want: Dead, after: time.Hour, attempts: 1},
 		{name: "HTTP success", result: result{status: 204}, want: Succeeded},
 
 		{name: "failure", result: result{kind: KindHandler, err: errTest}, want: Retry, after: 10 * time.Second, attempts: 1},
@@ -62,7 +69,7 @@ func TestConclude(t *testing.T) {
 			if c.retained {
 				k.succeeded = keepSucceeded
 			}
-			task := &Leased{Task: Task{ID: "a"}, Named: c.named, Derived: c.derived, Lease: lease, Progress: progressOf(c.before)}
+			task := &Leased{Task: Task{ID: "a", Retention: c.task}, Named: c.named, Derived: c.derived, Lease: lease, Progress: progressOf(c.before)}
 			before := progressOf(c.before)
 			got := conclude(task, retry, k, c.result, AttemptRecord{Number: c.before + 1, StartedAt: began}, began.Add(time.Second))
 			if got.ID != "a" || got.Lease != lease {
@@ -97,6 +104,13 @@ func checkProgress(t *testing.T, got *Progress, before Progress, attempts int, b
 	}
 	if got.Attempts != attempts || !got.FirstAttempt.Equal(first) || !got.LastAttempt.Equal(began) {
 		t.Errorf("progress is %+v, want %d attempts from %v to %v", got, attempts, first, began)
+	}
+	wantResult := r.output
+	if r.err != nil {
+		wantResult = ""
+	}
+	if string(got.Result) != wantResult {
+		t.Errorf("the result is %q, want %q", got.Result, wantResult)
 	}
 	last := got.History[len(got.History)-1]
 	if last.Number != attempts || last.ErrorKind != r.kind {
@@ -248,5 +262,15 @@ func TestDirectives(t *testing.T) {
 	}
 	if got := handlerResult(Snooze(-time.Second), nil); got.after != 0 || !got.released {
 		t.Errorf("a negative Snooze is %+v, want 0", got)
+	}
+}
+
+// What batches of outcomes are cut by counts results.
+func TestSizeOfASettlement(t *testing.T) {
+	size := func(bytes int) int {
+		return (&settling{settlement: Settlement{Progress: &Progress{Result: make([]byte, bytes)}}}).size()
+	}
+	if got := size(maxResult) - size(0); got != maxResult {
+		t.Errorf("a result of %d bytes counts as %d", maxResult, got)
 	}
 }

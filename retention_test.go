@@ -55,6 +55,29 @@ func TestSucceededTasksAreRetained(t *testing.T) {
 	}
 }
 
+// A task may say itself how long it stays once it has succeeded. It stays as long as any other when it is dead.
+func TestRetentionOfATask(t *testing.T) {
+	e := newEnv(t, dispatch.Options{RetentionSucceeded: time.Hour, RetentionFailed: time.Minute})
+	e.flaky(2)
+	for _, c := range []struct {
+		retention, want time.Duration
+	}{{0, time.Hour}, {time.Second, time.Second}, {48 * time.Hour, 48 * time.Hour}, {-1, 0}} {
+		id := e.enqueue(dispatch.Task{Kind: "k", Retention: c.retention, Retry: &noWait})
+		dead := e.enqueue(dispatch.Task{Kind: "k", Retention: c.retention, Retry: &dispatch.RetryConfig{MaxAttempts: 1}})
+		e.run()
+		if info := e.task(dead); !info.ExpiresAt.Equal(dispatchtest.Start.Add(time.Minute)) {
+			t.Errorf("retention %v: the dead task stays until %v", c.retention, info.ExpiresAt)
+		}
+		if c.want == 0 {
+			e.gone(id)
+			continue
+		}
+		if info := e.task(id); !info.ExpiresAt.Equal(dispatchtest.Start.Add(c.want)) {
+			t.Errorf("retention %v: the task stays until %v", c.retention, info.ExpiresAt)
+		}
+	}
+}
+
 func TestDeadTasksAreRetained(t *testing.T) {
 	for _, c := range []struct {
 		retention, want time.Duration
@@ -199,7 +222,7 @@ func TestDeleteTask(t *testing.T) {
 	e.succeeded(1)
 }
 
-// A running attempt is not stopped when its task is deleted; what it reports is discarded, and it is not repeated.
+// What a running attempt reports whose task is deleted is discarded, and it is not repeated. It may end for no other reason.
 func TestDeleteOfARunningTask(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -215,8 +238,8 @@ func TestDeleteOfARunningTask(t *testing.T) {
 					if err := c.remove(e, task); err != nil {
 						t.Error(err)
 					}
-					if ctx.Err() != nil {
-						t.Errorf("the handler is stopped: %v", context.Cause(ctx))
+					if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, dispatch.ErrLeaseLost) {
+						t.Errorf("the handler is stopped: %v", cause)
 					}
 					return result
 				})

@@ -25,6 +25,7 @@ type settling struct {
 func (s *settling) size() int {
 	n := 200
 	if p := s.settlement.Progress; p != nil {
+		n += len(p.Result)
 		for _, a := range p.History {
 			n += 100 + len(a.Error)
 		}

@@ -19,6 +19,7 @@ type Store interface {
 	Settler
 	Sweeper
 	Waker
+	Awaiter
 	QueueStore
 	Inspector
 	CronStore

@@ -51,6 +51,10 @@ type Task struct {
 	// minutes; otherwise 1 s to 24 h, cut to whole milliseconds. It is also how long a task stays with a worker that
 	// dies: Timeout + Options.LeaseGrace after the claim another one takes it. Work that may take longer calls Extend.
 	Timeout time.Duration
+	// Retention is how long the task stays readable once it has succeeded, with its result; see ResultWriter and
+	// Client.Wait. 0 means Options.RetentionSucceeded of the process that runs it, negative that it is gone at once; at most
+	// ten years, cut to whole milliseconds. Dead tasks stay for Options.RetentionFailed.
+	Retention time.Duration
 	// Retry overrides the queue's RetryConfig, field by field; nil changes nothing.
 	Retry *RetryConfig
 	// Secret names the secret that signs the request of a task with a URL, see Options.Secrets; empty means the queue's.
@@ -125,6 +129,9 @@ type Progress struct {
 	FirstAttempt, LastAttempt time.Time
 	// History holds the last ten of them, oldest first.
 	History []AttemptRecord
+	// Result is what the attempt that succeeded has left: what its handler wrote to ResultWriter, or the first KiB of the
+	// response as text. Nil when that was nothing, or the task has not succeeded.
+	Result []byte
 }
 
 // AttemptRecord is one attempt that ended.

@@ -180,6 +180,13 @@ func (t *Task) normalizeTimes(now time.Time) error {
 		return fieldErrorf("Task.Timeout", "%v is not between %v and %v", t.Timeout, minTimeout, maxTimeout)
 	}
 	t.Timeout = t.Timeout.Truncate(time.Millisecond)
+	switch {
+	case t.Retention > maxSchedule:
+		return fieldErrorf("Task.Retention", "%v is more than %v", t.Retention, maxSchedule)
+	case t.Retention != 0 && t.Retention < time.Millisecond:
+		t.Retention = -time.Millisecond // cut to 0 it would be inherited
+	}
+	t.Retention = t.Retention.Truncate(time.Millisecond)
 	return nil
 }
 

@@ -81,6 +81,10 @@ func TestTaskLimits(t *testing.T) {
 		{"longest timeout", Task{Kind: "k", Timeout: 24 * time.Hour}, ""},
 		{"longer timeout", Task{Kind: "k", Timeout: 24*time.Hour + 1}, "Task.Timeout"},
 
+		{"retention below 0", Task{Kind: "k", Retention: math.MinInt64}, ""},
+		{"longest retention", Task{Kind: "k", Retention: maxSchedule}, ""},
+		{"longer retention", Task{Kind: "k", Retention: maxSchedule + 1}, "Task.Retention"},
+
 		{"retry", Task{Kind: "k", Retry: &RetryConfig{MaxAttempts: 1}}, ""},
 		{"bad retry", Task{Kind: "k", Retry: &RetryConfig{MaxAttempts: -2}}, "Task.Retry.MaxAttempts"},
 
@@ -136,6 +140,18 @@ func TestTaskDefaults(t *testing.T) {
 	got, err = Task{Kind: "k", ScheduleTime: time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)}.normalize(start)
 	if err != nil || got.ScheduleTime.UnixMilli() != 0 {
 		t.Errorf("an ancient schedule time becomes %v, %v", got.ScheduleTime, err)
+	}
+}
+
+// Any retention keeps its meaning when it is cut to milliseconds.
+func TestRetentionInMilliseconds(t *testing.T) {
+	for retention, want := range map[time.Duration]time.Duration{
+		0: 0, time.Hour: time.Hour, time.Millisecond: time.Millisecond, 1999 * time.Microsecond: time.Millisecond,
+		1: -time.Millisecond, -1: -time.Millisecond, -time.Hour: -time.Millisecond, math.MinInt64: -time.Millisecond,
+	} {
+		if got, err := (Task{Kind: "k", Retention: retention}).normalize(start); err != nil || got.Retention != want {
+			t.Errorf("%v becomes %v, want %v; %v", retention, got.Retention, want, err)
+		}
 	}
 }
 

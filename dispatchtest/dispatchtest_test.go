@@ -72,6 +72,46 @@ func TestAdvanceMovesExpiries(t *testing.T) {
 	enqueue(t, d, dispatch.Task{ID: "b", Kind: "k"})
 }
 
+// awaitedOnce is a store that answers Await once: what ends later only a message tells.
+type awaitedOnce struct {
+	*dispatchtest.Store
+	calls atomic.Int64
+	first chan struct{} // closed after the first
+}
+
+func (s *awaitedOnce) Await(ctx context.Context, queue string, ids []dispatch.TaskID) ([]dispatch.TaskID, error) {
+	if s.calls.Add(1) > 1 {
+		return nil, errors.New("not again")
+	}
+	defer close(s.first)
+	return s.Store.Await(ctx, queue, ids)
+}
+
+// A leap of time does not make the store forget who waits.
+func TestAdvanceWhileSomebodyWaits(t *testing.T) {
+	store := &awaitedOnce{Store: dispatchtest.NewStore(t), first: make(chan struct{})}
+	client, err := dispatch.NewClient(store, dispatch.ClientOptions{Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDispatcher(t, store.Store, dispatch.Options{})
+	d.Handle("k", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error { return nil }))
+	id := enqueue(t, d, dispatch.Task{Kind: "k", Delay: time.Hour, Retention: time.Minute})
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	go func() {
+		_, err := client.Wait(ctx, dispatch.DefaultQueue, id)
+		done <- err
+	}()
+	<-store.first
+	store.Advance(time.Hour)
+	dispatchtest.RunUntilIdle(t, d)
+	if err := <-done; err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+}
+
 // What runs enqueues more: all of it is done when RunUntilIdle returns.
 func TestRunUntilIdleRunsWhatFollows(t *testing.T) {
 	store := dispatchtest.NewStore(t)

@@ -3,7 +3,9 @@ package dispatchtest
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/redisstore"
 )
 
@@ -26,6 +29,9 @@ type Store struct {
 	Clock *clockwork.FakeClock
 
 	server *miniredis.Miniredis
+
+	mu      sync.Mutex
+	awaited map[string][]dispatch.TaskID // queues of which tasks were waited for, with one of them
 }
 
 // NewStore starts an empty store, which ends with the test. It opens no socket.
@@ -58,5 +64,27 @@ func NewStore(t testing.TB) *Store {
 func (s *Store) Advance(d time.Duration) {
 	// The server first: a timer that fires then finds its task due.
 	s.server.SetTime(s.Clock.Now().Add(d))
+	s.renewAwaited()
 	s.Clock.Advance(d)
+}
+
+// Await implements dispatch.Awaiter.
+func (s *Store) Await(ctx context.Context, queue string, ids []dispatch.TaskID) ([]dispatch.TaskID, error) {
+	s.mu.Lock()
+	if s.awaited == nil {
+		s.awaited = make(map[string][]dispatch.TaskID)
+	}
+	s.awaited[queue] = ids[:min(len(ids), 1)]
+	s.mu.Unlock()
+	return s.Store.Await(ctx, queue, ids)
+}
+
+// renewAwaited keeps the store from forgetting in a leap of time who waits for its tasks, and would have told it meanwhile.
+func (s *Store) renewAwaited() {
+	s.mu.Lock()
+	awaited := maps.Clone(s.awaited)
+	s.mu.Unlock()
+	for queue, ids := range awaited {
+		_, _ = s.Store.Await(context.Background(), queue, ids) // after an error whoever waits looks later
+	}
 }

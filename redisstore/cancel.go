@@ -18,7 +18,8 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta}
 	v, err := s.run(ctx, evenUncertain, s.scripts.cancel, keys,
-		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress)
+		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress,
+		s.endedChannel(), queue)
 	if err != nil {
 		return false, err
 	}

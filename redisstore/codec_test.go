@@ -100,6 +100,51 @@ func TestRecordOfALaterVersion(t *testing.T) {
 	}
 }
 
+// A task's own retention comes after what version 1 had at first, and records without one are read as ever. None is
+// stored as -1 ms.
+func TestGoldenRetention(t *testing.T) {
+	t.Parallel()
+	for retention, field := range map[time.Duration]string{
+		0: "81 01 a1 6b", 90 * time.Minute: "82 01 a1 6b 0a ce 005265c0", -time.Millisecond: "82 01 a1 6b 0a ff",
+		999 * time.Microsecond: "81 01 a1 6b", // no client sends it
+	} {
+		want := dispatch.Submission{Task: dispatch.Task{Kind: "k", Timeout: time.Second, Retention: retention}}
+		body, err := encodeRecord(&want)
+		ok(t, err)
+		if got := string(body); got != unhex(t, "00 000003e8"+field) {
+			t.Errorf("retention of %v is encoded as %x", retention, got)
+		}
+		var got dispatch.Task
+		var named bool
+		ok(t, decodeRecord(stamped(body), &got, &named))
+		if want := retention.Truncate(time.Millisecond); got.Retention != want {
+			t.Errorf("retention of %v is read as %v", want, got.Retention)
+		}
+	}
+	for _, field := range []string{"cf 7fffffffffffffff", "d3 8000000000000000", "a1 31"} {
+		var got dispatch.Task
+		var named bool
+		if err := decodeRecord(stamped([]byte(unhex(t, "00 000003e8 81 0a"+field))), &got, &named); err == nil {
+			t.Errorf("retention %s is read as %v", field, got.Retention)
+		}
+	}
+}
+
+func TestGoldenResult(t *testing.T) {
+	t.Parallel()
+	const golden = `01 00000001 84 01 00 02 00 03 90 06 c4 03 00ff52`
+	text, err := encodeProgress(&dispatch.Progress{Attempts: 1, Result: []byte("\x00\xffR")})
+	ok(t, err)
+	if text != unhex(t, golden) {
+		t.Errorf("encoded %x", text)
+	}
+	got, err := decodeProgress(unhex(t, golden))
+	ok(t, err)
+	if string(got.Result) != "\x00\xffR" || got.Attempts != 1 {
+		t.Errorf("decoded %+v", got)
+	}
+}
+
 const (
 	goldenProgress = `
 		01 00000002

@@ -16,7 +16,7 @@
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
 //	PREFIX:{queue}:cancelled   zset    cancelled and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
-//	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters
+//	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters, until when somebody waits
 //	PREFIX:{queue}:stored:S    string  last enqueue of lane S of a store, lives a minute
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
@@ -33,6 +33,7 @@
 //	PREFIX:{~}:plan            string  term, revision and plan of the leader
 //	PREFIX:{~}:schema          string  version of this layout
 //	PREFIX:wake                channel messages of new hints
+//	PREFIX:ended               channel messages of tasks that have ended, while somebody waits for them
 //
 // # Scripts
 //

@@ -84,6 +84,9 @@ func TestFullServer(t *testing.T) {
 			t.Errorf("%s: %+v, %v", outcome, reply, err)
 		}
 	}
+	if ended, err := s.Await(ctx, mail, []dispatch.TaskID{leased[0].Task.ID, leased[4].Task.ID}); err != nil || len(ended) != 1 {
+		t.Errorf("await: %v, %v", ended, err)
+	}
 	ok(t, s.DeleteTask(ctx, mail, leased[4].Task.ID, time.Hour))
 	q, err := s.Queue(ctx, mail)
 	ok(t, err)

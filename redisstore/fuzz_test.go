@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,28 @@ func FuzzParseHints(f *testing.F) {
 		}
 		if again := parseHints(formatHints(hints)); len(hints) > 0 && !reflect.DeepEqual(again, hints) {
 			t.Errorf("%q: %+v, then %+v", message, hints, again)
+		}
+	})
+}
+
+func FuzzParseEnded(f *testing.F) {
+	for _, message := range []string{"", "mail", "mail a", "mail a b", " mail  a ", "mail\na", "\xff \xff", "\u2003mail\u2003a", "mail " + strings.Repeat("a ", 1000)} {
+		f.Add(message)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		queue, ids := parseEnded(message)
+		if queue == "" && len(ids) > 0 || len(ids) > len(message)/2 {
+			t.Errorf("%q: %q, %d IDs", message, queue, len(ids))
+		}
+		again := queue
+		for _, id := range ids {
+			if id == "" || strings.ContainsAny(string(id), " \n\t") {
+				t.Errorf("%q: ID %q", message, id)
+			}
+			again += " " + string(id)
+		}
+		if q, more := parseEnded(again); q != queue || !slices.Equal(more, ids) {
+			t.Errorf("%q: %q %q, then %q %q", message, queue, ids, q, more)
 		}
 	})
 }

@@ -113,6 +113,9 @@ func workOnEverything(t testing.TB, s *testStore) {
 		if hints, err := s.Hints(ctx, time.Second); err != nil || len(hints) != 1 {
 			t.Fatalf("hints: %v, %v", hints, err)
 		}
+		if ended, err := s.Await(ctx, mail, []dispatch.TaskID{"a", "z"}); err != nil || len(ended) != 1 {
+			t.Fatalf("ended: %v, %v", ended, err)
+		}
 		leased := claim(t, s, alice, int64(i+1), 4).Leased
 		if len(leased) != 4 {
 			t.Fatalf("leased %s", ids(leased))

@@ -142,8 +142,8 @@ func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
 // DeleteTask implements dispatch.Inspector.
 func (s *Store) DeleteTask(ctx context.Context, queue string, id dispatch.TaskID, tombstone time.Duration) error {
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.cancelled}
-	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, s.now(), ms(tombstone), string(id))
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta}
+	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, s.now(), ms(tombstone), string(id), s.endedChannel(), queue)
 	switch {
 	case err != nil:
 		return err

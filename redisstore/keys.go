@@ -55,4 +55,5 @@ func (s *Store) planKey() string     { return s.prefix + ":{~}:plan" }      // s
 // workerKey is the row of a worker, with a time to live.
 func (s *Store) workerKey(w cluster.WorkerID) string { return s.prefix + ":{~}:worker:" + string(w) }
 
-func (s *Store) wakeChannel() string { return s.prefix + ":wake" }
+func (s *Store) wakeChannel() string  { return s.prefix + ":wake" }
+func (s *Store) endedChannel() string { return s.prefix + ":ended" }

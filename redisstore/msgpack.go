@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -125,6 +126,17 @@ func (r *reader) int() int64 {
 	v, err := r.dec.DecodeInt64()
 	r.keep(err)
 	return v
+}
+
+// millis reads a duration in ms.
+func (r *reader) millis() time.Duration {
+	n := r.int()
+	d := time.Duration(n) * time.Millisecond
+	if d.Milliseconds() != n {
+		r.keep(fmt.Errorf("a duration of %d ms", n))
+		return 0
+	}
+	return d
 }
 
 func (r *reader) float() float64 {

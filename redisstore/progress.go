@@ -24,6 +24,7 @@ const (
 	fieldHistory    = 3
 	fieldResponses  = 4
 	fieldExecutions = 5
+	fieldResult     = 6
 
 	fieldNumber   = 1
 	fieldStarted  = 2
@@ -36,11 +37,11 @@ const (
 )
 
 func encodeProgress(p *dispatch.Progress) (string, error) {
-	w := newWriter(64 + 128*len(p.History))
+	w := newWriter(64 + 128*len(p.History) + len(p.Result))
 	head := [progressHeader]byte{progressVersion}
 	binary.BigEndian.PutUint32(head[1:], uint32(p.Attempts))
 	w.buf.Write(head[:])
-	w.mapOf(3 + present(p.Responses != 0, p.Executions != 0))
+	w.mapOf(3 + present(p.Responses != 0, p.Executions != 0, len(p.Result) > 0))
 	w.field(fieldFirst)
 	w.int(toMillis(p.FirstAttempt))
 	w.field(fieldLast)
@@ -52,6 +53,10 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 	}
 	w.intField(fieldResponses, int64(p.Responses))
 	w.intField(fieldExecutions, int64(p.Executions))
+	if len(p.Result) > 0 {
+		w.field(fieldResult)
+		w.bytes(p.Result)
+	}
 	b, err := w.result()
 	return string(b), err
 }
@@ -90,6 +95,8 @@ func decodeProgress(s string) (dispatch.Progress, error) {
 			p.Responses = int(r.int())
 		case fieldExecutions:
 			p.Executions = int(r.int())
+		case fieldResult:
+			p.Result = r.bytes()
 		case fieldHistory:
 			n := r.arrayLen()
 			if n > maxHistory {

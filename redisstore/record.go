@@ -48,6 +48,7 @@ const (
 	fieldMetadata
 	fieldNonce // of named tasks: tells a repeated call from another one
 	fieldSecret
+	fieldRetention // ms; below 0 is none
 )
 
 // encodeRecord encodes what follows the stamp. The same submission always gives the same bytes: the script compares them.
@@ -78,8 +79,9 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 		w.buf.WriteString(requires)
 	}
 
+	retention := t.Retention.Milliseconds()
 	w.mapOf(present(t.Kind != "", t.URL != "", t.Method != "", len(t.Header) > 0, len(t.Payload) > 0, t.Retry != nil,
-		len(t.Metadata) > 0, sub.Named, t.Secret != ""))
+		len(t.Metadata) > 0, sub.Named, t.Secret != "", retention != 0))
 	w.stringField(fieldKind, t.Kind)
 	w.stringField(fieldURL, t.URL)
 	w.stringField(fieldMethod, t.Method)
@@ -115,6 +117,7 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 		w.uint(sub.Nonce)
 	}
 	w.stringField(fieldSecret, t.Secret)
+	w.intField(fieldRetention, retention)
 	return w.result()
 }
 
@@ -170,6 +173,8 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 			r.retry(t.Retry)
 		case fieldSecret:
 			t.Secret = r.string()
+		case fieldRetention:
+			t.Retention = r.millis()
 		case fieldMetadata:
 			t.Metadata = make(map[string]string)
 			for range r.mapLen() {

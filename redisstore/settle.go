@@ -17,9 +17,10 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	if len(r.Items) == 0 || len(r.Items) > maxScriptItems {
 		return dispatch.SettleReply{}, fmt.Errorf("redisstore: settle of %d tasks, not 1 to %d", len(r.Items), maxScriptItems)
 	}
-	args := make([]any, 5, 5+6*len(r.Items))
+	args := make([]any, 7, 7+6*len(r.Items))
 	args[0], args[1] = s.now(), r.Seq
 	args[2], args[3], args[4] = r.Traffic.Sent, r.Traffic.Failed, r.Traffic.Congested
+	args[5], args[6] = s.endedChannel(), r.Queue
 	for i := range r.Items {
 		item := &r.Items[i]
 		word := outcomeWords[item.Outcome]

@@ -122,9 +122,19 @@ func (s *Store) look(ctx context.Context, queue string) (time.Duration, error) {
 	return wait(n), err
 }
 
-// Listen implements dispatch.Waker. The client reconnects by itself, and says so with each new subscription.
+// Listen implements dispatch.Waker.
 func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch.Hint)) error {
-	sub := s.client.Subscribe(ctx, s.wakeChannel())
+	return s.subscribe(ctx, s.wakeChannel(), joined, func(message string) {
+		if hints := parseHints(message); len(hints) > 0 {
+			s.vacancy(hints)
+			heard(hints)
+		}
+	})
+}
+
+// subscribe hears a channel until ctx ends. The client reconnects by itself, and says so with each new subscription.
+func (s *Store) subscribe(ctx context.Context, channel string, joined func(), heard func(message string)) error {
+	sub := s.client.Subscribe(ctx, channel)
 	defer sub.Close()
 	messages := sub.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(pingInterval))
 	for {
@@ -139,10 +149,7 @@ func (s *Store) Listen(ctx context.Context, joined func(), heard func([]dispatch
 			case *redis.Subscription:
 				joined()
 			case *redis.Message:
-				if hints := parseHints(m.Payload); len(hints) > 0 {
-					s.vacancy(hints)
-					heard(hints)
-				}
+				heard(m.Payload)
 			}
 		}
 	}

@@ -13,16 +13,17 @@
 -- ARGV[4] retention ms; 0 = it is gone
 -- ARGV[5] tombstone ms, for a named task; 0 = none
 -- ARGV[6] progress with the attempt that ends, if one does; '' = as it is
+-- ARGV[7] channel of tasks that have ended   ARGV[8] queue
 -- returns {1, ms until the next expiry of what this call keeps or -1} | {0} no such task | {-1} its lease is another by now
 --         | {-2} it has ended before | {-3} it was cancelled before
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(log n)
 local now = clock(ARGV[1])
 local id, retention = ARGV[2], tonumber(ARGV[4])
-local record, generation = redis.call('HGET', KEYS[4], id), tonumber(redis.call('HGET', KEYS[8], 'generation') or 0)
+local record, meta = redis.call('HGET', KEYS[4], id), redis.call('HMGET', KEYS[8], 'generation', 'awaited')
 local lease, due = redis.call('HGET', KEYS[3], id), redis.call('ZSCORE', KEYS[1], id)
 local stored = header(record or '')
-if not record or due and stored and stored < generation then
+if not record or due and stored and stored < tonumber(meta[1] or 0) then
   return {0} -- or a purge has taken it
 elseif redis.call('ZSCORE', KEYS[7], id) then
   return {-3}
@@ -50,4 +51,7 @@ if kept > 0 then
   redis.call('ZADD', KEYS[6], string.format('%d', now + kept), id)
 end
 redis.call('HINCRBY', KEYS[8], 'cancelled', 1)
+if (tonumber(meta[2]) or 0) > now then
+  redis.pcall('PUBLISH', ARGV[7], ARGV[8] .. ' ' .. id) -- as in settle
+end
 return {1, expiry}

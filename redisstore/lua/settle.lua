@@ -13,7 +13,8 @@
 -- ARGV[2] number of this settle, rising per worker; '0' = not remembered
 -- ARGV[3] sent   HTTP requests among these attempts
 -- ARGV[4] failed of them, and ARGV[5] congested: answered by a receiver that asked for less
--- ARGV[6..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
+-- ARGV[6] channel of tasks that have ended   ARGV[7] queue
+-- ARGV[8..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
 --           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
 -- returns {1, one digit per outcome (1 applied, 0 lease is not current), moved 0 | 1,
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
@@ -39,13 +40,15 @@ if ARGV[2] ~= '0' then
   end
 end
 
-local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'ttl')
+local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'ttl', 'awaited')
 local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0, expired = 0}
+
+local awaited, over = (tonumber(meta[4]) or 0) > now, {} -- does somebody wait; what does not come back, if so
 
 local function keep(zset, at, id)
   local n = #zset
@@ -56,12 +59,12 @@ local function keep(zset, at, id)
 end
 
 local ids = {}
-for i = 6, #ARGV, 6 do
+for i = 8, #ARGV, 6 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
-  local i = 6 * n
+  local i = 6 * n + 2
   local outcome, ms, kept = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local code = '0'
   if not taken[id] and leases[n] == ARGV[i + 1] then
@@ -88,6 +91,9 @@ for n, id in ipairs(ids) do
         earliest = at
       end
     else
+      if awaited then
+        over[#over + 1] = id
+      end
       if ms <= 0 then
         gone[#gone + 1] = id
       elseif outcome == 'ok' then
@@ -151,6 +157,10 @@ if #ended > 0 then
   if ARGV[2] ~= '0' then
     redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
   end
+end
+if #over > 0 then
+  -- Whoever may not publish there still settles: then those who wait find out when they look again.
+  redis.pcall('PUBLISH', ARGV[6], ARGV[7] .. ' ' .. table.concat(over, ' '))
 end
 local moved = 0
 if earliest ~= before then

@@ -190,6 +190,7 @@ func httpTaskComesBack(e *env) {
 	want.Retry = &dispatch.RetryConfig{
 		MaxAttempts: -1, MaxRetryDuration: 90 * time.Minute, MinBackoff: 1500 * time.Microsecond, MaxBackoff: -1, MaxDoublings: 3,
 	}
+	want.Retention = 90*time.Minute + time.Millisecond
 	want.Metadata = map[string]string{"tenant": "t 1", "": "empty key", "bytes": string(everyByte())}
 	e.comesBack(want)
 }
@@ -199,6 +200,7 @@ func kindTaskComesBack(e *env) {
 	want.Kind, want.Payload = "send mail/ä", []byte(`{"to":"x"}`)
 	want.Timeout = 24 * time.Hour
 	want.Metadata = map[string]string{"a": "b"}
+	want.Retention = -time.Millisecond
 	e.comesBack(want)
 }
 

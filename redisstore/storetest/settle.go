@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -168,6 +169,7 @@ func progressComesBack(e *env) {
 		progress(now, 10),
 		{Attempts: 1_000_000, FirstAttempt: now.Add(-10 * 366 * 24 * time.Hour), LastAttempt: now},
 		{Attempts: 1, FirstAttempt: now, LastAttempt: now, History: []dispatch.AttemptRecord{{}}},
+		{Attempts: 1, FirstAttempt: now, LastAttempt: now, Result: bytes.Repeat([]byte("\x00\xff r"), 16<<10)},
 		{},
 	} {
 		s := ended(e.one(alice, "a"), dispatch.Retry, 0)

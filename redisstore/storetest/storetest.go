@@ -61,6 +61,7 @@ var groups = []struct {
 	{"Cleanup", cleanupCases},
 	{"Wake", wakeCases},
 	{"Listen", listenCases},
+	{"Await", awaitCases},
 	{"Workers", workerCases},
 	{"Leadership", leadershipCases},
 	{"Plan", planCases},
