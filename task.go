@@ -16,7 +16,7 @@ type TaskID string
 
 // Task says what to do: call a URL, or run the Go handler of a Kind. Exactly one of the two is set.
 //
-// A Task is a plain value; nothing in it changes after Enqueue. Payload, Header and Metadata are not copied by this
+// A Task is a plain value; after Enqueue only EditTask changes it. Payload, Header and Metadata are not copied by this
 // package: do not modify them while a call that was given the Task runs.
 type Task struct {
 	// ID names the task; empty lets Enqueue generate one.

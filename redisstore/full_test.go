@@ -84,6 +84,7 @@ func TestFullServer(t *testing.T) {
 			t.Errorf("%s: %+v, %v", outcome, reply, err)
 		}
 	}
+	ok(t, s.EditTask(ctx, mail, leased[1].Task.ID, func(t *dispatch.Task) error { t.Payload = append(t.Payload, payload...); return nil }))
 	ok(t, s.DeleteTask(ctx, mail, leased[4].Task.ID, time.Hour))
 	q, err := s.Queue(ctx, mail)
 	ok(t, err)

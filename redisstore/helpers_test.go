@@ -141,6 +141,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 		}
 		_, err = s.RescheduleTask(ctx, mail, dispatch.Task{ID: leased[1].Task.ID, Delay: time.Minute})
 		ok(t, err)
+		ok(t, s.EditTask(ctx, mail, leased[1].Task.ID, func(t *dispatch.Task) error { t.Kind += "er"; return nil }))
 		ok(t, s.DeleteTask(ctx, mail, leased[3].Task.ID, time.Hour))
 		_, err = s.Counts(ctx, mail)
 		ok(t, err)

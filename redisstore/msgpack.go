@@ -127,6 +127,15 @@ func (r *reader) int() int64 {
 	return v
 }
 
+func (r *reader) uint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, err := r.dec.DecodeUint64()
+	r.keep(err)
+	return v
+}
+
 func (r *reader) float() float64 {
 	if r.err != nil {
 		return 0

@@ -49,6 +49,7 @@ var groups = []struct {
 	{"DeleteQueue", deleteQueueCases},
 	{"Tasks", taskCases},
 	{"Reschedule", rescheduleCases},
+	{"Edit", editCases},
 	{"Replay", replayCases},
 	{"Purge", purgeCases},
 	{"Cleanup", cleanupCases},
