@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -88,6 +89,11 @@ type Options struct {
 	// SweepInterval is how often the leader settles leases that have ended, and looks for dead workers. Other processes
 	// settle what is overdue three times as long. 0 means 5 s.
 	SweepInterval time.Duration
+	// TokenSources makes, by the name of the queue, the tokens that go with the tasks of the queue that have a URL: as
+	// Authorization: Bearer, in place of an Authorization header of the task. An attempt whose source fails, or makes what
+	// is no token, is retried and sends nothing. Tokens, and what a source says of a failure, are never stored or logged.
+	// Nil sends none.
+	TokenSources map[string]TokenSource
 }
 
 const (
@@ -117,6 +123,7 @@ func (o Options) withDefaults() Options {
 	o.RetentionFailed = orDefault(o.RetentionFailed, 7*24*time.Hour)
 	o.StaleJobThreshold = orDefault(o.StaleJobThreshold, 30*time.Second)
 	o.SweepInterval = orDefault(o.SweepInterval, 5*time.Second)
+	o.TokenSources = maps.Clone(o.TokenSources) // it is read while attempts run
 	return o
 }
 
@@ -186,6 +193,9 @@ func (o Options) validate() error {
 		return fieldErrorf("Options.Metadata", "has %d bytes; at most %d", size, maxWorkerMetadata)
 	}
 	if err := validateResources("Options.Capacity", o.Capacity); err != nil {
+		return err
+	}
+	if err := validateTokenSources(o.TokenSources); err != nil {
 		return err
 	}
 	if o.GlobalConcurrency < 1 || o.GlobalConcurrency > 1_000_000 {
