@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type Client struct {
 	// overdueAt is when an overdue queue was last announced again, in ns: at most once a second.
 	overdueAt atomic.Int64
 	fleet     fleetView
+	// trace is the hook TraceContext, or nil.
+	trace func(context.Context) (traceparent, tracestate string)
 	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
 	hear func([]Hint)
 }
@@ -41,7 +44,9 @@ func NewClient(store Store, o ClientOptions) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow), nil
+	c := newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, defaultDedupWindow)
+	c.trace = o.TraceContext
+	return c, nil
 }
 
 func newClient(store Store, registry cluster.Store, log *slog.Logger, clock clockwork.Clock, strict bool, dedup time.Duration) *Client {

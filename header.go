@@ -43,15 +43,20 @@ const headerTime = "2006-01-02T15:04:05.000Z07:00"
 func (r *running) header() http.Header {
 	t := &r.leased.Task
 	h := make(http.Header, len(t.Header)+12)
-	typed := false
+	typed, traced := false, false
 	for name, values := range t.Header {
 		switch http.CanonicalHeaderKey(name) {
 		case "User-Agent": // always Dispatch's
 			continue
 		case "Content-Type":
 			typed = true
+		case "Traceparent", "Tracestate":
+			traced = true
 		}
 		h[name] = values
+	}
+	if !traced {
+		newTraceContext(t.Metadata[traceparent], t.Metadata[tracestate]).addTo(h)
 	}
 	if !typed && len(t.Payload) > 0 {
 		contentType := "application/octet-stream"

@@ -22,6 +22,18 @@ type ClientOptions struct {
 	Registry cluster.Store
 	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
 	StrictQueues bool
+	// TraceContext returns the W3C trace context of the span in the ctx of Enqueue or EnqueueMany, which ask once per call.
+	// It goes into the Metadata of the tasks as "traceparent" and "tracestate", unless they have one of the two, for handlers
+	// to find there, and from there into the headers of requests, unless the task's Header has one of the two. What is not
+	// valid is left out: a traceparent of version 00, and with it a tracestate of at most 512 printable ASCII characters.
+	// It is called by many goroutines at once. Nil traces nothing. With OpenTelemetry it is
+	//
+	//	carrier := propagation.MapCarrier{}
+	//	propagation.TraceContext{}.Inject(ctx, carrier)
+	//	return carrier["traceparent"], carrier["tracestate"]
+	//
+	// and a handler goes on with propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(task.Metadata)).
+	TraceContext func(ctx context.Context) (traceparent, tracestate string)
 }
 
 // Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
@@ -94,6 +106,8 @@ type Options struct {
 	// is no token, is retried and sends nothing. Tokens, and what a source says of a failure, are never stored or logged.
 	// Nil sends none.
 	TokenSources map[string]TokenSource
+	// TraceContext is as in ClientOptions, for the tasks that this process enqueues. Tasks of cron entries have none.
+	TraceContext func(ctx context.Context) (traceparent, tracestate string)
 }
 
 const (

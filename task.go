@@ -61,7 +61,8 @@ type Task struct {
 	// queue and processes of their own.
 	// Enqueue refuses with ErrUnschedulable what fits into no live worker, if all that serve the queue state a capacity.
 	Requires cluster.Resources
-	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.
+	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task. Of
+	// it "traceparent" and "tracestate" are sent as headers, see ClientOptions.TraceContext.
 	Metadata map[string]string
 }
 
@@ -126,7 +127,7 @@ type Progress struct {
 type AttemptRecord struct {
 	// Number is 1 for the first attempt.
 	Number int
-	// StartedAt is when it began, by the store's clock, to the millisecond.
+	// StartedAt is when it was dispatched, by the store's clock, to the millisecond.
 	StartedAt time.Time
 	// Duration is how long it took, to the millisecond; 0 when its worker was lost.
 	Duration time.Duration
@@ -139,6 +140,15 @@ type AttemptRecord struct {
 	ErrorKind ErrorKind
 	// Error is the error's text, the stack of a panic, or the first bytes of the response body: at most 4 KiB.
 	Error string
+}
+
+// RespondedAt is when the response had come, by the store's clock and to the millisecond; false when there was
+// none.
+func (a AttemptRecord) RespondedAt() (time.Time, bool) {
+	if a.Status <= 0 {
+		return time.Time{}, false
+	}
+	return a.StartedAt.Add(a.Duration), true
 }
 
 // ErrorKind is why an attempt failed, as a small set of words fit for a metric's label.
