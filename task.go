@@ -34,7 +34,8 @@ type Task struct {
 	// Method is the HTTP method; empty means POST. Only POST, PUT and PATCH may carry a Payload.
 	Method string
 	// Header is sent with the request, keys as written here; at most 80 KiB. Hop-by-hop headers, Host,
-	// Content-Length and X-Dispatch-* are refused.
+	// Content-Length and X-Dispatch-* are refused. User-Agent, X-Google-*, X-AppEngine-* and X-CloudTasks-* are left out:
+	// the first is always Dispatch's, and by the others receivers know Google's platforms.
 	Header http.Header
 
 	// Payload is the body of the request or the input of the handler: opaque bytes. The whole task may have 1 MiB.
