@@ -166,17 +166,41 @@ func (r *random) sweepSome() {
 	}
 }
 
-func (r *random) deleteSome() {
+// someTask is the ID of a task in whatever state, and what the model knows of it: nothing when there is no task at all.
+func (r *random) someTask() (id string, t *modelTask) {
 	var ids []string
 	for id := range r.model.tasks {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	id := "none"
+	id = "none"
 	if len(ids) > 0 {
 		id = pick(r, ids)
 	}
-	t := r.model.tasks[id]
+	return id, r.model.tasks[id]
+}
+
+func (r *random) editSome() {
+	id, t := r.someTask()
+	size := r.IntN(3)
+	r.did("edit task %s to %d bytes", id, size)
+	err := r.store.EditTask(r.ctx, queue, dispatch.TaskID(id), func(t *dispatch.Task) error {
+		t.Payload = make([]byte, size)
+		return nil
+	})
+	switch {
+	case t == nil:
+		r.fails("edit", err, dispatch.ErrTaskNotFound)
+	case t.state != dispatch.TaskWaiting:
+		r.fails("edit", err, dispatch.ErrNotWaiting)
+	default:
+		r.ok(err)
+		t.submission.Payload = make([]byte, size)
+	}
+}
+
+func (r *random) deleteSome() {
+	id, t := r.someTask()
 	tombstone := r.millis(time.Minute)
 	if t != nil && t.expires > 0 {
 		tombstone = 0
