@@ -10,37 +10,6 @@ import (
 	"github.com/dispatchkit/dispatch/dispatchtest"
 )
 
-// The headers of a task's six attempts, and of one after a time-out, tell what came before.
-func TestHeadersOfRetries(t *testing.T) {
-	e := newEnv(t, dispatch.Options{})
-	receiver := dispatchtest.NewReceiver(t, 503, 404, 429, 500, 302, 200)
-	_, err := e.d.EnsureQueue(t.Context(), dispatch.Queue{Name: dispatch.DefaultQueue, NoThrottle: true})
-	e.ok(err)
-	id := e.enqueue(dispatch.Task{URL: receiver.URL, Retry: &noWait})
-	for range 6 {
-		e.run()
-	}
-	dispatchtest.RequireDelivered(t, receiver, id, 6)
-	for i, want := range []struct{ retries, executions, status, kind string }{
-		{"0", "0", "", ""},
-		{"1", "0", "503", "non_2xx"},
-		{"2", "1", "404", "non_2xx"},
-		{"3", "2", "429", "non_2xx"},
-		{"4", "2", "500", "non_2xx"},
-		{"5", "3", "302", "non_2xx"},
-	} {
-		h := receiver.Deliveries()[i].Header
-		for name, value := range map[string]string{
-			dispatch.HeaderRetryCount: want.retries, dispatch.HeaderExecutionCount: want.executions,
-			dispatch.HeaderPreviousStatus: want.status, dispatch.HeaderPreviousError: want.kind,
-		} {
-			if got, set := h.Get(name), len(h.Values(name)) > 0; got != value || set != (value != "") {
-				t.Errorf("attempt %d: %s is %q, want %q", i+1, name, got, value)
-			}
-		}
-	}
-}
-
 func TestProgressAfterTimeout(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})
 	gate, came := make(chan struct{}), make(chan struct{}, 1)

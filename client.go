@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 
@@ -26,6 +27,8 @@ type Client struct {
 	overdueAt atomic.Int64
 	fleet     fleetView
 	waits     hub
+	// trace is the hook TraceContext, or nil.
+	trace func(context.Context) (traceparent, tracestate string)
 	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
 	hear func([]Hint)
 }
@@ -45,7 +48,9 @@ func NewClient(store Store, o ClientOptions) (*Client, error) {
 	if err := keep.validate(); err != nil {
 		return nil, within("ClientOptions", "Options", err)
 	}
-	return newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, keep.retention()), nil
+	c := newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, keep.retention())
+	c.trace = o.TraceContext
+	return c, nil
 }
 
 func newClient(store Store, registry cluster.Store, log *slog.Logger, clock clockwork.Clock, strict bool, keep retention) *Client {

@@ -114,6 +114,9 @@ func (r *running) end(res result) {
 
 func (r *running) deliverHTTP() result {
 	header := r.header()
+	if err := r.authorize(header); err != nil {
+		return r.unauthorized(err)
+	}
 	if err := r.sign(header, r.storeTime(r.d.opts.Clock.Now())); err != nil {
 		return result{kind: KindConfig, err: err, text: err.Error()}
 	}

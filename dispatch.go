@@ -112,7 +112,7 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		send:     func(queue string, batch []*settling) { d.sendSettles(queue, batch) },
 		maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,
 	}
-	d.Client.hear = d.hear
+	d.Client.hear, d.Client.trace = d.hear, o.TraceContext
 	d.life.init()
 	return d, nil
 }

@@ -32,6 +32,9 @@ type Result struct {
 	Err error
 }
 
+// Existing says that the task was there already, under the ID that this one has: Err is ErrDuplicateTask.
+func (r Result) Existing() bool { return errors.Is(r.Err, ErrDuplicateTask) }
+
 // enqueuing is one Enqueue call that waits for its batch.
 type enqueuing struct {
 	ctx        context.Context // the caller's
@@ -62,6 +65,7 @@ func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 	if err != nil {
 		return t.ID, err
 	}
+	submission.Task = c.traceOf(ctx).onto(submission.Task)
 	id := submission.ID
 	e := &enqueuing{ctx: ctx, submission: submission, done: make(chan enqueued, 1)}
 	c.enqueues.add(submission.Queue, e)
@@ -82,6 +86,7 @@ func (c *Client) EnqueueMany(ctx context.Context, tasks []Task) ([]Result, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	span := c.traceOf(ctx)
 	results := make([]Result, len(tasks))
 	batches := make(map[string]*bulk)
 	for i, t := range tasks {
@@ -95,6 +100,7 @@ func (c *Client) EnqueueMany(ctx context.Context, tasks []Task) ([]Result, error
 			b = &bulk{queue: submission.Queue}
 			batches[submission.Queue] = b
 		}
+		submission.Task = span.onto(submission.Task)
 		b.submissions = append(b.submissions, submission)
 		b.results = append(b.results, &results[i])
 	}

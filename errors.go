@@ -13,7 +13,7 @@ import (
 var (
 	// ErrTaskNotFound is returned when a queue has no task of the ID: it never existed, has ended or was deleted.
 	ErrTaskNotFound = errors.New("dispatch: task not found")
-	// ErrNotWaiting is returned when a task is to be rescheduled that runs or has ended.
+	// ErrNotWaiting is returned when a task is to be rescheduled or edited that runs or has ended.
 	ErrNotWaiting = errors.New("dispatch: task is not waiting")
 	// ErrTaskEnded is returned when a task is to be cancelled or run that has ended and is retained.
 	ErrTaskEnded = errors.New("dispatch: task has ended")
@@ -43,10 +43,11 @@ var (
 	// ErrUncertain is returned when a call was sent and its answer was lost: what it asked for may have happened. An
 	// enqueue may be repeated with the ID that was returned with the error.
 	ErrUncertain = errors.New("dispatch: outcome unknown")
-	// ErrConflict is returned when a queue was changed by others, again and again, while UpdateQueue tried to.
-	ErrConflict = errors.New("dispatch: queue changed meanwhile")
 	// ErrCancelled is the cause of a handler's context that ends because its task was cancelled.
 	ErrCancelled = errors.New("dispatch: task cancelled")
+	// ErrConflict is returned when a queue or a task was changed by others, again and again, while UpdateQueue, EditTask or
+	// CancelTask tried to.
+	ErrConflict = errors.New("dispatch: changed by others meanwhile")
 	// ErrDraining is the cause of a handler's context that ends because the dispatcher stops.
 	ErrDraining = errors.New("dispatch: draining")
 	// ErrDrainTimeout is returned by Run and Stop when a handler did not return although its context had ended.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -43,15 +44,20 @@ const headerTime = "2006-01-02T15:04:05.000Z07:00"
 func (r *running) header() http.Header {
 	t := &r.leased.Task
 	h := make(http.Header, len(t.Header)+12)
-	typed := false
+	typed, traced := false, false
 	for name, values := range t.Header {
-		switch http.CanonicalHeaderKey(name) {
-		case "User-Agent": // always Dispatch's
+		switch canonical := http.CanonicalHeaderKey(name); {
+		case isStripped(canonical):
 			continue
-		case "Content-Type":
+		case canonical == "Content-Type":
 			typed = true
+		case canonical == "Traceparent", canonical == "Tracestate":
+			traced = true
 		}
 		h[name] = values
+	}
+	if !traced {
+		newTraceContext(t.Metadata[traceparent], t.Metadata[tracestate]).addTo(h)
 	}
 	if !typed && len(t.Payload) > 0 {
 		contentType := "application/octet-stream"
@@ -77,6 +83,13 @@ func (r *running) header() http.Header {
 	h[HeaderDeadline] = []string{formatHeaderTime(r.storeTime(deadline))}
 	h[HeaderFencingToken] = []string{strconv.FormatInt(r.leased.Lease.Token, 10)}
 	return h
+}
+
+// isStripped says whether a header of a task is left out: the User-Agent, which is always Dispatch's, and what receivers on
+// Google's platforms take for the word of the platform itself.
+func isStripped(canonical string) bool {
+	return canonical == "User-Agent" || strings.HasPrefix(canonical, "X-Google-") ||
+		strings.HasPrefix(canonical, "X-Appengine-") || strings.HasPrefix(canonical, "X-Cloudtasks-")
 }
 
 func formatHeaderTime(t time.Time) string { return t.UTC().Format(headerTime) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -25,6 +26,18 @@ type ClientOptions struct {
 	RetentionFailed time.Duration
 	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
 	StrictQueues bool
+	// TraceContext returns the W3C trace context of the span in the ctx of Enqueue or EnqueueMany, which ask once per call.
+	// It goes into the Metadata of the tasks as "traceparent" and "tracestate", unless they have one of the two, for handlers
+	// to find there, and from there into the headers of requests, unless the task's Header has one of the two. What is not
+	// valid is left out: a traceparent of version 00, and with it a tracestate of at most 512 printable ASCII characters.
+	// It is called by many goroutines at once. Nil traces nothing. With OpenTelemetry it is
+	//
+	//	carrier := propagation.MapCarrier{}
+	//	propagation.TraceContext{}.Inject(ctx, carrier)
+	//	return carrier["traceparent"], carrier["tracestate"]
+	//
+	// and a handler goes on with propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(task.Metadata)).
+	TraceContext func(ctx context.Context) (traceparent, tracestate string)
 }
 
 // Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
@@ -92,6 +105,13 @@ type Options struct {
 	// SweepInterval is how often the leader settles leases that have ended, and looks for dead workers. Other processes
 	// settle what is overdue three times as long. 0 means 5 s.
 	SweepInterval time.Duration
+	// TokenSources makes, by the name of the queue, the tokens that go with the tasks of the queue that have a URL: as
+	// Authorization: Bearer, in place of an Authorization header of the task. An attempt whose source fails, or makes what
+	// is no token, is retried and sends nothing. Tokens, and what a source says of a failure, are never stored or logged.
+	// Nil sends none.
+	TokenSources map[string]TokenSource
+	// TraceContext is as in ClientOptions, for the tasks that this process enqueues. Tasks of cron entries have none.
+	TraceContext func(ctx context.Context) (traceparent, tracestate string)
 }
 
 const (
@@ -121,6 +141,7 @@ func (o Options) withDefaults() Options {
 	o.RetentionFailed = orDefault(o.RetentionFailed, 7*24*time.Hour)
 	o.StaleJobThreshold = orDefault(o.StaleJobThreshold, 30*time.Second)
 	o.SweepInterval = orDefault(o.SweepInterval, 5*time.Second)
+	o.TokenSources = maps.Clone(o.TokenSources) // it is read while attempts run
 	return o
 }
 
@@ -190,6 +211,9 @@ func (o Options) validate() error {
 		return fieldErrorf("Options.Metadata", "has %d bytes; at most %d", size, maxWorkerMetadata)
 	}
 	if err := validateResources("Options.Capacity", o.Capacity); err != nil {
+		return err
+	}
+	if err := validateTokenSources(o.TokenSources); err != nil {
 		return err
 	}
 	if o.GlobalConcurrency < 1 || o.GlobalConcurrency > 1_000_000 {

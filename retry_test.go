@@ -89,6 +89,35 @@ func TestBackoffEdges(t *testing.T) {
 	}
 }
 
+// However many attempts and doublings, a wait is what the formula gives, or the bound that it comes to.
+func TestBackoffSaturates(t *testing.T) {
+	const most = time.Duration(math.MaxInt64)
+	for _, c := range []struct {
+		doublings int
+		bound     time.Duration
+		want      [7]time.Duration // after 1, 10, 100 … 10^6 attempts, from 1 s
+	}{
+		{0, 0, [7]time.Duration{seconds(1), seconds(10), seconds(100), seconds(1e3), seconds(1e4), seconds(1e5), seconds(1e6)}},
+		{3, 0, [7]time.Duration{seconds(1), seconds(56), seconds(776), seconds(7976), seconds(79976), seconds(799976), seconds(7999976)}},
+		{16, 0, [7]time.Duration{seconds(1), seconds(512), seconds(65536 * 84), seconds(65536 * 984), seconds(65536 * 9984),
+			seconds(65536 * 99984), most}},
+		{64, 0, [7]time.Duration{seconds(1), seconds(512), most, most, most, most, most}},
+		{math.MaxInt, 0, [7]time.Duration{seconds(1), seconds(512), most, most, most, most, most}},
+		{16, time.Hour, [7]time.Duration{seconds(1), seconds(512), time.Hour, time.Hour, time.Hour, time.Hour, time.Hour}},
+		{64, time.Hour, [7]time.Duration{seconds(1), seconds(512), time.Hour, time.Hour, time.Hour, time.Hour, time.Hour}},
+		{64, maxSchedule, [7]time.Duration{seconds(1), seconds(512), maxSchedule, maxSchedule, maxSchedule, maxSchedule, maxSchedule}},
+	} {
+		rc := RetryConfig{MinBackoff: time.Second, MaxBackoff: c.bound, MaxDoublings: c.doublings}
+		attempts := 1
+		for _, want := range c.want {
+			if got := Backoff(rc, attempts); got != want {
+				t.Errorf("%d doublings, bound %v: after %d attempts %v, want %v", c.doublings, c.bound, attempts, got, want)
+			}
+			attempts *= 10
+		}
+	}
+}
+
 // A wait is never negative, and never shorter than the one before.
 func TestBackoffRises(t *testing.T) {
 	for _, doublings := range []int{-1, 0, 1, 16, 64} {
@@ -124,6 +153,7 @@ func TestExhaustedTraces(t *testing.T) {
 		{"one attempt", fast, 1, 0, []float64{0}},
 		{"one attempt and three seconds", fast, 1, 3, []float64{0, 1, 3}},
 		{"both, doubled and stepped", slow, 5, 20, []float64{0, 10, 30, 70, 150}},
+		{"attempts alone, the time is none", fast, 3, -1e-9, []float64{0, 1, 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rc.MaxAttempts, c.rc.MaxRetryDuration = c.attempts, seconds(c.duration)

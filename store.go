@@ -352,6 +352,11 @@ type Inspector interface {
 	// RescheduleTask makes a waiting task due after t.Delay or at t.ScheduleTime; of t only these and the ID count. It
 	// returns ErrTaskNotFound, or ErrNotWaiting for a task that runs or has ended. Moved and Wait are as in EnqueueReply.
 	RescheduleTask(ctx context.Context, queue string, t Task) (EnqueueReply, error)
+	// EditTask reads a waiting task, lets change modify it, and stores the result if the task still waits and is as it was
+	// read; of the result ID, Queue, Delay and ScheduleTime do not count. It returns ErrTaskNotFound, ErrNotWaiting,
+	// ErrConflict when somebody else edited it meanwhile, and an error of change as it is. A record that this version
+	// cannot read, or could not write again whole, is left alone.
+	EditTask(ctx context.Context, queue string, id TaskID, change func(*Task) error) error
 	// ReplayTasks makes dead tasks wait again, due now and without the attempts that they have had, and says of each ID
 	// whether it was a dead task's. After an error those before it are replayed.
 	ReplayTasks(ctx context.Context, queue string, ids []TaskID) (ReplayReply, error)

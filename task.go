@@ -16,7 +16,7 @@ type TaskID string
 
 // Task says what to do: call a URL, or run the Go handler of a Kind. Exactly one of the two is set.
 //
-// A Task is a plain value; nothing in it changes after Enqueue. Payload, Header and Metadata are not copied by this
+// A Task is a plain value; after Enqueue only EditTask changes it. Payload, Header and Metadata are not copied by this
 // package: do not modify them while a call that was given the Task runs.
 type Task struct {
 	// ID names the task; empty lets Enqueue generate one.
@@ -34,7 +34,8 @@ type Task struct {
 	// Method is the HTTP method; empty means POST. Only POST, PUT and PATCH may carry a Payload.
 	Method string
 	// Header is sent with the request, keys as written here; at most 80 KiB. Hop-by-hop headers, Host,
-	// Content-Length and X-Dispatch-* are refused.
+	// Content-Length and X-Dispatch-* are refused. User-Agent, X-Google-*, X-AppEngine-* and X-CloudTasks-* are left out:
+	// the first is always Dispatch's, and by the others receivers know Google's platforms.
 	Header http.Header
 
 	// Payload is the body of the request or the input of the handler: opaque bytes. The whole task may have 1 MiB.
@@ -68,7 +69,8 @@ type Task struct {
 	// Unique makes the ID from what the task does, so that it is a named one; nil does not. ID is empty then. It is not kept
 	// with the task.
 	Unique *Unique
-	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task.
+	// Metadata is kept with the task for its handler and for whoever reads it; it counts towards the size of the task. Of
+	// it "traceparent" and "tracestate" are sent as headers, see ClientOptions.TraceContext.
 	Metadata map[string]string
 }
 
@@ -138,7 +140,7 @@ type Progress struct {
 type AttemptRecord struct {
 	// Number is 1 for the first attempt.
 	Number int
-	// StartedAt is when it began, by the store's clock, to the millisecond.
+	// StartedAt is when it was dispatched, by the store's clock, to the millisecond.
 	StartedAt time.Time
 	// Duration is how long it took, to the millisecond; 0 when its worker was lost.
 	Duration time.Duration
@@ -151,6 +153,15 @@ type AttemptRecord struct {
 	ErrorKind ErrorKind
 	// Error is the error's text, the stack of a panic, or the first bytes of the response body: at most 4 KiB.
 	Error string
+}
+
+// RespondedAt is when the response had come, by the store's clock and to the millisecond; false when there was
+// none.
+func (a AttemptRecord) RespondedAt() (time.Time, bool) {
+	if a.Status <= 0 {
+		return time.Time{}, false
+	}
+	return a.StartedAt.Add(a.Duration), true
 }
 
 // ErrorKind is why an attempt failed, as a small set of words fit for a metric's label.

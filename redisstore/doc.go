@@ -10,14 +10,14 @@
 //	PREFIX:{queue}:due         zset    task ID → due time, ms; below zero: at once
 //	PREFIX:{queue}:leased      zset    task ID → end of lease, ms
 //	PREFIX:{queue}:leases      hash    task ID → token, worker, claim number, attempt
-//	PREFIX:{queue}:tasks       hash    task ID → record, never changed
+//	PREFIX:{queue}:tasks       hash    task ID → record, changed by edits only
 //	PREFIX:{queue}:state       hash    task ID → progress, from the first failed attempt on
 //	PREFIX:{queue}:done        zset    succeeded and retained: task ID → expiry, ms
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
 //	PREFIX:{queue}:cancelled   zset    cancelled and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
 //	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters, until when somebody waits
-//	PREFIX:{queue}:stored:S    string  last enqueue of lane S of a store, lives a minute
+//	PREFIX:{queue}:stored:S    string  last enqueue or edit of lane S of a store, lives a minute
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
 //	PREFIX:{~}:queues          set     names of all queues

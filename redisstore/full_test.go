@@ -87,6 +87,7 @@ func TestFullServer(t *testing.T) {
 	if ended, err := s.Await(ctx, mail, []dispatch.TaskID{leased[0].Task.ID, leased[4].Task.ID}); err != nil || len(ended) != 1 {
 		t.Errorf("await: %v, %v", ended, err)
 	}
+	ok(t, s.EditTask(ctx, mail, leased[1].Task.ID, func(t *dispatch.Task) error { t.Payload = append(t.Payload, payload...); return nil }))
 	ok(t, s.DeleteTask(ctx, mail, leased[4].Task.ID, time.Hour))
 	q, err := s.Queue(ctx, mail)
 	ok(t, err)

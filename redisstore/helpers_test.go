@@ -144,6 +144,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 		}
 		_, err = s.RescheduleTask(ctx, mail, dispatch.Task{ID: leased[1].Task.ID, Delay: time.Minute})
 		ok(t, err)
+		ok(t, s.EditTask(ctx, mail, leased[1].Task.ID, func(t *dispatch.Task) error { t.Kind += "er"; return nil }))
 		_, err = s.RunTask(ctx, mail, leased[1].Task.ID)
 		ok(t, err)
 		if done, err := s.CancelTask(ctx, mail, dispatch.Cancellation{ID: leased[1].Task.ID}); err != nil || !done {

@@ -26,7 +26,7 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 func allScripts() []*script {
 	s := loadScripts("")
 	return []*script{s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut,
-		s.announce, s.await, s.cancel, s.claim, s.cleanup, s.counts, s.delete, s.enqueue, s.extend, s.hints, s.inspect, s.leases,
+		s.announce, s.await, s.cancel, s.claim, s.cleanup, s.counts, s.delete, s.edit, s.enqueue, s.extend, s.hints, s.inspect, s.leases,
 		s.look, s.purge, s.purgeSlice, s.queueCreate, s.queuePause, s.queueReplace, s.replay, s.reschedule, s.rest, s.runNow, s.settle,
 		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep}
 }

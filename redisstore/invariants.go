@@ -17,6 +17,7 @@ import (
 //   - A task ID of tasks is in exactly one of due, leased, done, dead, cancelled, and none of them has an ID without a record.
 //   - leased and leases hold the same IDs; the tokens of leases differ and none is above the last one given out.
 //   - Nothing has progress that has no record.
+//   - No record is longer than the longest that the queue has noted.
 //   - A queue that has anything has its settings, and is listed.
 func (s *Store) CheckInvariants(ctx context.Context, queue string) error {
 	k := s.queueKeys(queue)
@@ -44,6 +45,12 @@ func (s *Store) CheckInvariants(ctx context.Context, queue string) error {
 	for id := range state.Val() {
 		if _, ok := tasks.Val()[id]; !ok {
 			c.wrong("task %s has progress and no record", id)
+		}
+	}
+	longest, _ := strconv.Atoi(meta.Val()["longest"])
+	for id, record := range tasks.Val() {
+		if len(record) > longest {
+			c.wrong("task %s has a record of %d bytes, and the longest is noted with %d", id, len(record), longest)
 		}
 	}
 	if len(tasks.Val())+int(names.Val()) > 0 && meta.Val()["generation"] == "" {

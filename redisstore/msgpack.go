@@ -139,6 +139,15 @@ func (r *reader) millis() time.Duration {
 	return d
 }
 
+func (r *reader) uint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, err := r.dec.DecodeUint64()
+	r.keep(err)
+	return v
+}
+
 func (r *reader) float() float64 {
 	if r.err != nil {
 		return 0

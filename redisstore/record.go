@@ -123,13 +123,22 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 
 // decodeRecord decodes a stored record into a task.
 func decodeRecord(record string, t *dispatch.Task, named *bool) error {
+	var sub dispatch.Submission
+	err := decodeSubmission(record, &sub)
+	*t, *named = sub.Task, sub.Named
+	return err
+}
+
+// decodeSubmission decodes a stored record into what encodeRecord made it of.
+func decodeSubmission(record string, sub *dispatch.Submission) error {
+	t := &sub.Task
 	if len(record) < headerBytes {
 		return fmt.Errorf("redisstore: record of %d bytes", len(record))
 	}
 	if v := record[0]; v != recordVersion {
 		return fmt.Errorf("redisstore: record has format %d; this program knows %d", v, recordVersion)
 	}
-	*named = record[stampBytes]&flagNamed != 0
+	sub.Named, sub.Derived, sub.Window = record[stampBytes]&flagNamed != 0, recordDerived(record), recordWindow(record)
 	t.Timeout = time.Duration(binary.BigEndian.Uint32([]byte(record[12:16]))) * time.Millisecond
 	body := record[headerBytes:]
 	if record[stampBytes]&flagWindow != 0 {
@@ -181,6 +190,8 @@ func decodeRecord(record string, t *dispatch.Task, named *bool) error {
 				name := r.string()
 				t.Metadata[name] = r.string()
 			}
+		case fieldNonce:
+			sub.Nonce = r.uint()
 		default:
 			r.skip()
 		}

@@ -23,7 +23,7 @@ type script struct {
 type scripts struct {
 	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
 
-	announce, await, cancel, claim, cleanup, counts, delete, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
+	announce, await, cancel, claim, cleanup, counts, delete, edit, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
 	planPublish, queueCreate, queuePause, queueReplace, replay, reschedule, rest, runNow, settle, termBegin, workerBeat, workerRead, workerReap,
 	workerRegister, workerRemove, workerSweep *script
 }
@@ -55,7 +55,7 @@ func loadScripts(preamble string) scripts {
 
 		announce: load("announce"), await: load("await"), cancel: load("cancel"), claim: load("claim", "lib_limits", "lib_throttle"),
 		cleanup: load("cleanup"), counts: load("counts", "lib_throttle"),
-		delete: load("delete"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
+		delete: load("delete"), edit: load("edit"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
 		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
 		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
 		queueReplace: load("queue_replace"), replay: load("replay"), reschedule: load("reschedule"), rest: load("rest"), runNow: load("run_task"), settle: load("settle", "lib_throttle"),

@@ -166,23 +166,42 @@ func (r *random) sweepSome() {
 	}
 }
 
-// someTask is the ID of a task, if there is one.
-func (r *random) someTask() string {
+// someTask is the ID of a task in whatever state, and what the model knows of it: nothing when there is no task at all.
+func (r *random) someTask() (id string, t *modelTask) {
 	var ids []string
 	for id := range r.model.tasks {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	if len(ids) == 0 {
-		return "none"
+	id = "none"
+	if len(ids) > 0 {
+		id = pick(r, ids)
 	}
-	return pick(r, ids)
+	return id, r.model.tasks[id]
+}
+
+func (r *random) editSome() {
+	id, t := r.someTask()
+	size := r.IntN(3)
+	r.did("edit task %s to %d bytes", id, size)
+	err := r.store.EditTask(r.ctx, queue, dispatch.TaskID(id), func(t *dispatch.Task) error {
+		t.Payload = make([]byte, size)
+		return nil
+	})
+	switch {
+	case t == nil:
+		r.fails("edit", err, dispatch.ErrTaskNotFound)
+	case t.state != dispatch.TaskWaiting:
+		r.fails("edit", err, dispatch.ErrNotWaiting)
+	default:
+		r.ok(err)
+		t.submission.Payload = make([]byte, size)
+	}
 }
 
 func (r *random) runSome() {
-	id := r.someTask()
+	id, t := r.someTask()
 	r.did("run %s", id)
-	t := r.model.tasks[id]
 	lost, err := r.store.RunTask(r.ctx, queue, dispatch.TaskID(id))
 	switch {
 	case t != nil && t.state != dispatch.TaskWaiting && t.state != dispatch.TaskRunning:
@@ -198,8 +217,7 @@ func (r *random) runSome() {
 
 // cancelSome cancels a task, sometimes with a lease that is not its own.
 func (r *random) cancelSome() {
-	id := r.someTask()
-	t := r.model.tasks[id]
+	id, t := r.someTask()
 	c := dispatch.Cancellation{ID: dispatch.TaskID(id), Retention: r.millis(time.Minute), Tombstone: r.millis(time.Minute)}
 	if len(r.given) > 0 && r.IntN(4) == 0 {
 		c.Lease = pick(r, r.given).Lease
@@ -228,8 +246,7 @@ func (r *random) cancelSome() {
 }
 
 func (r *random) deleteSome() {
-	id := r.someTask()
-	t := r.model.tasks[id]
+	id, t := r.someTask()
 	tombstone := r.millis(time.Minute)
 	if t != nil && t.expires > 0 {
 		tombstone = 0

@@ -56,6 +56,7 @@ var groups = []struct {
 	{"Reschedule", rescheduleCases},
 	{"RunTask", runTaskCases},
 	{"Cancel", cancelCases},
+	{"Edit", editCases},
 	{"Replay", replayCases},
 	{"Purge", purgeCases},
 	{"Cleanup", cleanupCases},

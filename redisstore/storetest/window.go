@@ -12,6 +12,7 @@ var windowCases = []testcase{
 	{"a window of its own holds when the task is deleted", windowDeleted},
 	{"a window of its own holds when the task is purged", windowPurged},
 	{"a window of its own holds when the task is cancelled", windowCancelled},
+	{"a window of its own survives an edit", windowEdited},
 	{"a window beside requirements", windowAndRequires},
 }
 
@@ -63,6 +64,15 @@ func windowDeleted(e *env) {
 func windowPurged(e *env) {
 	e.putWindows()
 	e.ok(e.store.PurgeQueue(e.ctx, queue, time.Minute))
+	e.windowsHold()
+}
+
+func windowEdited(e *env) {
+	e.putWindows()
+	for _, id := range []dispatch.TaskID{"short", "long", "none", "plain"} {
+		e.ok(e.store.EditTask(e.ctx, queue, id, func(t *dispatch.Task) error { t.Kind += "er"; return nil }))
+		e.ok(e.store.DeleteTask(e.ctx, queue, id, time.Minute))
+	}
 	e.windowsHold()
 }
 
