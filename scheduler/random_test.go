@@ -27,11 +27,14 @@ func TestRandomOperations(t *testing.T) {
 
 func randomLife(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	places, claimCap := 1+random.IntN(12), 1+random.IntN(12)
+	places, claimCap, shared := 1+random.IntN(12), 1+random.IntN(12), random.IntN(3) > 0
+	if random.IntN(3) == 0 {
+		places, claimCap = 1+random.IntN(100), 1+random.IntN(100)
+	}
 	life := &life{
 		random: random,
-		s:      New(Options{Places: places, ClaimCap: claimCap}),
-		w:      &twin{places: places, claimCap: claimCap},
+		s:      New(Options{Places: places, ClaimCap: claimCap, Shared: shared}),
+		w:      &twin{places: places, claimCap: claimCap, shared: shared},
 		now:    time.Unix(1_700_000_000, 0),
 	}
 	for step := range 3000 {
@@ -75,11 +78,20 @@ func (l *life) step() string {
 		s.Claimed(name, c, now)
 		w.claimed(name, c, now)
 		return fmt.Sprintf("claimed %s %+v", name, c)
-	case action < 80:
+	case action < 77:
 		n := r.IntN(8)
 		s.Done(name, n, now)
 		w.done(name, n, now)
 		return fmt.Sprintf("done %s %d", name, n)
+	case action < 79:
+		n := r.IntN(8)
+		s.Returned(name, n, now)
+		w.returned(name, n, now)
+		return fmt.Sprintf("returned %s %d", name, n)
+	case action < 80:
+		s.Reset(name, now)
+		w.resetQueue(name, now)
+		return "reset " + name
 	case action < 83:
 		limits := Limits{
 			Rate:       []float64{0, 0, 0.5, 3, 10, 1000}[r.IntN(6)],
@@ -108,7 +120,8 @@ func (l *life) step() string {
 	}
 }
 
-// sleep moves to the instant that NextAt names, when there must be a grant if there is a free place.
+// sleep moves to the instant that NextAt names, when there must be a grant if there is a free place, and the queue that is
+// due may have it.
 func (l *life) sleep() string {
 	at, ok := l.s.NextAt(l.now)
 	if !ok {
@@ -116,7 +129,7 @@ func (l *life) sleep() string {
 	}
 	slept := at.Sub(l.now)
 	l.now = at
-	if again, ok := l.s.NextAt(at); l.s.free() > 0 && (!ok || !again.Equal(at)) {
+	if again, ok := l.s.NextAt(at); l.s.free() > 0 && !l.s.shared && (!ok || !again.Equal(at)) {
 		l.err = fmt.Errorf("at the instant that NextAt has named it names %v later", again.Sub(at))
 	}
 	return fmt.Sprintf("sleep %v", slept)
@@ -161,6 +174,11 @@ func (l *life) compare() error {
 	}
 	if got, want := len(l.s.queues), len(l.w.list); got != want {
 		return fmt.Errorf("%d queues are known, want %d", got, want)
+	}
+	for _, name := range []string{"a", "f", "unknown"} {
+		if got, want := l.s.Full(name), l.w.full(name); got != want {
+			return fmt.Errorf("Full(%s) is %v, want %v", name, got, want)
+		}
 	}
 	return nil
 }

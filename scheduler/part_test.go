@@ -1,0 +1,88 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestMayTake: the bound is never all places, and rises with what is free.
+func TestMayTake(t *testing.T) {
+	for places, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 3, 5: 3, 7: 5, 8: 6, 64: 48, 1000: 750} {
+		has := 0
+		for MayTake(has, places-has) {
+			has++
+		}
+		if has != want {
+			t.Errorf("one queue may have %d of %d places, want %d", has, places, want)
+		}
+	}
+	if MayTake(0, 0) || MayTake(3, 0) || MayTake(0, -1) {
+		t.Error("a place may be taken that is not there")
+	}
+}
+
+// TestParts: busy queues that take turns have equal parts, and leave some places to the others.
+func TestParts(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, test := range []struct{ places, queues, each int }{{64, 1, 48}, {64, 2, 27}, {64, 3, 19}, {64, 6, 10}, {10, 2, 4}} {
+		t.Run(fmt.Sprintf("%d queues, %d places", test.queues, test.places), func(t *testing.T) {
+			s := New(Options{Places: test.places, ClaimCap: 1, Shared: true})
+			for i := range test.queues {
+				s.Due(fmt.Sprint(i), now, now)
+			}
+			for {
+				g, ok := s.Next(now)
+				if !ok {
+					break
+				}
+				s.Claimed(g.Queue, Claim{Leased: 1, Next: now}, now)
+			}
+			for name, q := range s.queues {
+				if q.held != test.each {
+					t.Errorf("queue %s has %d places, want %d", name, q.held, test.each)
+				}
+				if !s.Full(name) {
+					t.Errorf("queue %s is not full", name)
+				}
+			}
+			if s.Full("quiet") {
+				t.Error("there is no place for another queue")
+			}
+			s.Due("quiet", now, now)
+			if g, ok := s.Next(now); !ok || g.Queue != "quiet" {
+				t.Errorf("granted %v, %v, want some of quiet", g, ok)
+			}
+			if err := s.check(now); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLateAndParts: what a late claim brings when others have its places waits for a place, and takes none from a queue
+// that has none.
+func TestLateAndParts(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	s := New(Options{Places: 16, ClaimCap: 100, Shared: true})
+	for _, name := range []string{"hung", "well"} {
+		s.Due(name, now, now)
+		if g, ok := s.Next(now); !ok || g != (Grant{name, 12}) {
+			t.Fatalf("granted %v, %v, want 12 of %s", g, ok, name)
+		}
+		s.Late("hung")
+	}
+	s.Claimed("well", Claim{Leased: 12, Next: now}, now)
+	s.Claimed("hung", Claim{Leased: 12, Next: now}, now)
+	s.Due("quiet", now, now)
+	if g, ok := s.Next(now); !ok || g != (Grant{"quiet", 1}) {
+		t.Errorf("granted %v, %v, want 1 of quiet", g, ok)
+	}
+	if q := s.queues["hung"]; q.held != 3 || s.InFlight() != 24 {
+		t.Errorf("%d of %d leases have a place, want 3 of 24", q.held, s.InFlight())
+	}
+	s.Returned("hung", 9, now) // they have waited too long
+	if q := s.queues["hung"]; q.held != 3 || q.leases != 3 {
+		t.Errorf("%d of %d leases have a place, want all 3", q.held, q.leases)
+	}
+}
