@@ -71,19 +71,28 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do.
+// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do, of one lane and of several under a
+// rule.
 func BenchmarkPool(b *testing.B) {
-	const batch = 100
-	p := NewPool(64, func(int) {})
-	items := make([]int, batch)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		p.Add(items...)
-		if n += batch; p.Waiting() > 10*batch {
+	for _, bench := range []struct {
+		name    string
+		lanes   []string
+		mayTake func(has, free int) bool
+	}{{"lanes=1", []string{"a"}, nil}, {"lanes=1/rule", []string{"a"}, threePerFree}, {"lanes=3/rule", []string{"a", "b", "c"}, threePerFree}} {
+		b.Run(bench.name, func(b *testing.B) {
+			const batch = 100
+			p := NewPool(64, bench.mayTake, func(int) {})
+			items := make([]int, batch)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				p.Add(bench.lanes[n/batch%len(bench.lanes)], items...)
+				if n += batch; p.Waiting() > 10*batch {
+					waitIdle(b, p)
+				}
+			}
 			waitIdle(b, p)
-		}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "items/s")
+		})
 	}
-	waitIdle(b, p)
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "items/s")
 }
