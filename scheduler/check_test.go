@@ -28,7 +28,7 @@ func (s *Scheduler) check(now time.Time) error {
 				return fmt.Errorf("queue %s is not in the heap of its place", name)
 			}
 		}
-		if name != q.name || q.leases < q.held || q.held < 0 || q.budget < q.kept || q.kept < 0 {
+		if name != q.name || q.leases < q.held || q.held < q.bound || q.bound < 0 || q.budget < q.kept || q.kept < 0 {
 			return fmt.Errorf("queue %s is broken: %+v", name, *q)
 		}
 		if wrong := q.misplaced(now); wrong != "" {
@@ -36,6 +36,9 @@ func (s *Scheduler) check(now time.Time) error {
 		}
 		if q.ahead() > 0 && (!q.listed || !slices.Contains(s.ahead, q)) {
 			return fmt.Errorf("queue %s has tasks ahead and is not listed: %+v", name, *q)
+		}
+		if s.shared && q.told != q.bound && (!q.changed || !slices.Contains(s.changed, q)) {
+			return fmt.Errorf("queue %s has a new part and is not listed: %+v", name, *q)
 		}
 		if q.place == ready && q.pass < s.floor(q) {
 			return fmt.Errorf("queue %s has saved up turns: it stands at %d, others at %d", name, q.pass, s.virtual)

@@ -77,6 +77,7 @@ func (s *Scheduler) Claimed(queue string, c Claim, now time.Time) {
 	placed := min(leased, q.kept)
 	s.held += placed
 	q.held += placed
+	s.entitle(q, placed)
 	q.budget, q.kept = 0, 0
 	s.list(q)
 	s.stirred = true
@@ -129,6 +130,7 @@ func (s *Scheduler) end(q *queue, n, placed int, now time.Time) {
 	q.leases -= n
 	s.held -= placed
 	q.held -= placed
+	s.entitle(q, min(q.bound, q.held)-q.bound)
 	s.stirred = true
 	q.relieved = true
 	q.lift()

@@ -49,8 +49,8 @@
 // # Whose places they are
 //
 // Attempts may hang. So in a process with several queues (Options.Shared) none may have all places: each may have at most
-// three for each that it leaves free, and the last is for one that has none. MayTake is the rule; whoever starts tasks
-// applies it too. The places that are so left free are the price: one busy queue has 48 of 64.
+// three for each that it leaves free, and the last is for one that has none. Parts tells how many of each queue's leases
+// may be worked on at once. The places that are so left free are the price: one busy queue has 48 of 64.
 //
 // Among queues that have as much as they may, turns cannot divide the places. There a heavier queue that wants more lowers
 // what lighter ones may have, down to one place for each that they leave free; so by weight up to three to one.

@@ -13,14 +13,14 @@ package scheduler
 // timesFree is how many places a queue may have for each that it leaves free.
 const timesFree = 3
 
-// MayTake says whether, in a process with several queues, a queue that has so many places may take one more of those that
+// mayTake says whether, in a process with several queues, a queue that has so many places may take one more of those that
 // are free: if it then has at most three times as many as it leaves free. A queue that has none may take any free one, the
 // last too. So one queue may have 48 of 64 places, 2 of 3, and 1 of 2; of one place there is no part to keep.
-func MayTake(has, free int) bool {
+func mayTake(has, free int) bool {
 	return free > 0 && (has == 0 || has+1 <= timesFree*(free-1))
 }
 
-// more returns how many of the free places a queue may take: as MayTake says, if all queues are of one weight. While a
+// more returns how many of the free places a queue may take: as mayTake says, if all queues are of one weight. While a
 // heavier one wants more, it is fewer, so that places are shared by weight where each has as many as it may; but it may
 // always have as many as it leaves free, because what a heavy queue cannot take does it no good.
 func (s *Scheduler) more(q *queue) int {
@@ -28,11 +28,8 @@ func (s *Scheduler) more(q *queue) int {
 	if !s.shared || free == 0 {
 		return free
 	}
-	has, weight := q.held+q.kept, q.limits.Weight
-	heaviest := max(s.pressing.heaviest, weight)
-	// times is for each heaviest what timesFree is for each 1. The n-th place may be taken if has + n is at most
-	// times/heaviest of free - n.
-	times := max(timesFree*weight, heaviest)
+	// The n-th place may be taken if has + n is at most times/heaviest of free - n.
+	has, times, heaviest := q.held+q.kept, s.times(q.limits.Weight), s.heaviest(q.limits.Weight)
 	n := (times*free - heaviest*has) / (heaviest + times)
 	if has == 0 {
 		return max(n, 1)
@@ -40,9 +37,63 @@ func (s *Scheduler) more(q *queue) int {
 	return max(n, 0)
 }
 
+// heaviest returns the weight of the heaviest queue that wants more, or that of a queue if it is heavier.
+func (s *Scheduler) heaviest(weight int) int { return max(s.pressing.heaviest, weight) }
+
+// times is to heaviest as is timesFree to 1, for a queue of this weight.
+func (s *Scheduler) times(weight int) int { return max(timesFree*weight, s.heaviest(weight)) }
+
 // free returns how many places no lease has, and none is kept for by a claim in flight.
 func (s *Scheduler) free() int {
 	return s.places - s.held - s.kept
+}
+
+// Parts tells how many of a queue's leases may be worked on at once, for each queue for which that has changed since it was
+// told last. Other leases of the queue wait. tell must not call the scheduler. Who works on tasks goes on to the next one of
+// the same queue by itself, without asking, as long as that keeps to the number. Without Options.Shared there is nothing to
+// tell.
+func (s *Scheduler) Parts(tell func(queue string, places int)) {
+	s.deal()
+	for i, q := range s.changed {
+		s.changed[i] = nil
+		q.changed = false
+		if q.told != q.bound {
+			q.told = q.bound
+			tell(q.name, q.bound)
+		}
+	}
+	s.changed = s.changed[:0]
+}
+
+// Working corrects Done, right after which it is called: so many of a queue's leases are worked on now, and no other one will
+// be until Parts has told how many may. Where tasks have ended and others have begun in their places before Done said so,
+// these are not free. They are the queue's for as long as these tasks last, and for longer only if it has no more than its
+// part.
+func (s *Scheduler) Working(queue string, n int) {
+	q := s.queues[queue]
+	if q == nil || !s.shared {
+		return
+	}
+	q.told = 0
+	s.entitle(q, 0)
+	missing := min(min(n, q.leases)-q.held, s.free())
+	if missing <= 0 {
+		return
+	}
+	s.held += missing
+	q.held += missing
+	if s.times(q.limits.Weight)*s.free() >= s.heaviest(q.limits.Weight)*(q.held+q.kept) {
+		s.entitle(q, q.held-q.bound)
+	}
+}
+
+// entitle lets so many more of a queue's leases be worked on.
+func (s *Scheduler) entitle(q *queue, more int) {
+	q.bound += more
+	if s.shared && !q.changed && q.bound != q.told {
+		q.changed = true
+		s.changed = append(s.changed, q)
+	}
 }
 
 // deal gives free places to leases that wait for one, as the process does by itself, and to those on their way, and has
@@ -59,6 +110,7 @@ func (s *Scheduler) deal() {
 		placed := min(n, q.leases-q.held)
 		q.held += placed
 		s.held += placed
+		s.entitle(q, placed)
 		q.kept += n - placed
 		s.kept += n - placed
 		if q.listed = q.ahead() > 0; q.listed {

@@ -10,14 +10,14 @@ import (
 func TestMayTake(t *testing.T) {
 	for places, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 3, 5: 3, 7: 5, 8: 6, 64: 48, 1000: 750} {
 		has := 0
-		for MayTake(has, places-has) {
+		for mayTake(has, places-has) {
 			has++
 		}
 		if has != want {
 			t.Errorf("one queue may have %d of %d places, want %d", has, places, want)
 		}
 	}
-	if MayTake(0, 0) || MayTake(3, 0) || MayTake(0, -1) {
+	if mayTake(0, 0) || mayTake(3, 0) || mayTake(0, -1) {
 		t.Error("a place may be taken that is not there")
 	}
 }

@@ -24,7 +24,7 @@ const (
 //     can grant the first one that may have a place of those that are free. The same holds for a full queue, which may not,
 //     unless something has changed since it was looked at; see Scheduler.deal.
 //   - budget is above 0 while the queue is claiming and not late, and 0 otherwise. kept is at most budget.
-//   - held is at most leases. If there are tasks ahead, the queue is in Scheduler.ahead.
+//   - bound is at most held, and held at most leases. If there are tasks ahead, the queue is in Scheduler.ahead.
 //   - A forgotten queue has nothing due, and has leases or is claiming: with neither it is dropped.
 type queue struct {
 	name   string
@@ -56,6 +56,9 @@ type queue struct {
 	budget    int  // of the claim in flight
 	held      int  // leases that have a place; the others wait for one
 	kept      int  // places that are kept for what the claim in flight brings
+	bound     int  // leases that may be worked on: held, but for places that go to others when their tasks end
+	told      int  // bound as Parts has told it last
+	changed   bool // in Scheduler.changed
 	listed    bool // in Scheduler.ahead
 	forgotten bool
 }

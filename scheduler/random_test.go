@@ -36,6 +36,7 @@ func randomLife(t *testing.T, seed uint64) {
 		s:      New(Options{Places: places, ClaimCap: claimCap, Shared: shared}),
 		w:      &twin{places: places, claimCap: claimCap, shared: shared},
 		now:    time.Unix(1_700_000_000, 0),
+		parts:  make(map[string]int),
 	}
 	for step := range 3000 {
 		what := life.step()
@@ -54,6 +55,7 @@ type life struct {
 	s      *Scheduler
 	w      *twin
 	now    time.Time
+	parts  map[string]int // as they were told
 	err    error
 }
 
@@ -79,10 +81,16 @@ func (l *life) step() string {
 		w.claimed(name, c, now)
 		return fmt.Sprintf("claimed %s %+v", name, c)
 	case action < 77:
-		n := r.IntN(8)
+		n, working := r.IntN(8), 0
+		if q := w.find(name); q != nil && r.IntN(2) == 0 {
+			working = r.IntN(q.held + 1)
+		}
 		s.Done(name, n, now)
+		s.Working(name, working)
 		w.done(name, n, now)
-		return fmt.Sprintf("done %s %d", name, n)
+		w.working(name, working)
+		l.parts[name] = 0
+		return fmt.Sprintf("done %s %d, working %d", name, n, working)
 	case action < 79:
 		n := r.IntN(8)
 		s.Returned(name, n, now)
@@ -174,6 +182,15 @@ func (l *life) compare() error {
 	}
 	if got, want := len(l.s.queues), len(l.w.list); got != want {
 		return fmt.Errorf("%d queues are known, want %d", got, want)
+	}
+	l.s.Parts(func(name string, places int) { l.parts[name] = places })
+	for name, places := range l.parts {
+		if !l.s.shared {
+			break
+		}
+		if q := l.w.find(name); q == nil && places > 0 || q != nil && places != q.bound {
+			return fmt.Errorf("of %s %d leases may be worked on, want %+v", name, places, q)
+		}
 	}
 	for _, name := range []string{"a", "f", "unknown"} {
 		if got, want := l.s.Full(name), l.w.full(name); got != want {

@@ -8,8 +8,8 @@ type Options struct {
 	Places int
 	// ClaimCap is the most tasks that one claim asks for.
 	ClaimCap int
-	// Shared says that the process serves several queues. Then no queue may have all of its places; see MayTake. False
-	// lets each queue have as many as there are.
+	// Shared says that the process serves several queues. Then no queue may have all of its places; see the
+	// package documentation. False lets each queue have as many as there are.
 	Shared bool
 }
 
@@ -44,6 +44,7 @@ type Scheduler struct {
 	kept     int      // places that are kept for what the claims in flight bring; at most reserved
 	ahead    []*queue // those with more tasks, held or on their way, than places
 	pressing weights  // of queues that want more
+	changed  []*queue // those whose bound may not be told yet
 	stirred  bool     // something has changed since deal
 }
 
@@ -128,7 +129,7 @@ func (s *Scheduler) Full(queue string) bool {
 		has = q.leases
 	}
 	if s.shared {
-		return !MayTake(has, free)
+		return !mayTake(has, free)
 	}
 	return free <= 0
 }

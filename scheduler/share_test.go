@@ -65,6 +65,7 @@ type process struct {
 	held     int // most leases at once
 	queued   []string
 	running  map[string]int
+	parts    map[string]int // as the scheduler tells them
 	ended    map[string]int
 	unsaid   map[string]int // ended, and not yet being settled
 	settling map[string]bool
@@ -83,7 +84,7 @@ func newProcess(o Options, task time.Duration) *process {
 		random: rand.New(rand.NewPCG(1, 1)),
 		task:   task,
 		idle:   o.Places,
-		ended:  map[string]int{}, running: map[string]int{}, unsaid: map[string]int{}, settling: map[string]bool{},
+		ended:  map[string]int{}, running: map[string]int{}, parts: map[string]int{}, unsaid: map[string]int{}, settling: map[string]bool{},
 	}
 }
 
@@ -126,8 +127,9 @@ func (p *process) claim() {
 }
 
 func (p *process) work() {
+	p.s.Parts(func(name string, places int) { p.parts[name] = places })
 	for ; p.idle > 0; p.idle-- {
-		i := slices.IndexFunc(p.queued, func(name string) bool { return !p.shared || MayTake(p.running[name], p.idle) })
+		i := slices.IndexFunc(p.queued, func(name string) bool { return !p.shared || p.running[name] < p.parts[name] })
 		if i < 0 {
 			return
 		}
@@ -154,7 +156,9 @@ func (p *process) settle(name string) {
 	p.call(func() {
 		p.settling[name] = false
 		p.s.Done(name, n, p.now)
+		p.s.Working(name, p.running[name])
 		p.settle(name)
+		p.work()
 		p.claim()
 	})
 }

@@ -31,6 +31,7 @@ type twinQueue struct {
 	refused, relieved, reset, forgotten bool
 	leases, budget                      int
 	held, kept                          int // places of leases, and of the budget
+	bound                               int // leases that may be worked on
 }
 
 func (w *twin) find(name string) *twinQueue {
@@ -177,19 +178,22 @@ func (w *twin) free() int {
 
 // more counts the places that a queue may take, one by one.
 func (w *twin) more(q *twinQueue) int {
+	for has, free := q.held+q.kept, w.free(); ; has, free = has+1, free-1 {
+		if free == 0 || has > 0 && !w.fair(q, has+1, free-1) {
+			return w.free() - free
+		}
+	}
+}
+
+// fair says whether a queue may have so many places if it leaves so many free.
+func (w *twin) fair(q *twinQueue, has, free int) bool {
 	heaviest := q.limits.Weight
 	for _, other := range w.list {
 		if other.backlogged && (other.stands == "ready" || other.stands == "claiming") {
 			heaviest = max(heaviest, other.limits.Weight)
 		}
 	}
-	for has, free := q.held+q.kept, w.free(); ; has, free = has+1, free-1 {
-		alone := !w.shared || has == 0
-		fair := (has+1)*heaviest <= max(3*q.limits.Weight, heaviest)*(free-1)
-		if free == 0 || !alone && !fair {
-			return w.free() - free
-		}
-	}
+	return !w.shared || has*heaviest <= max(3*q.limits.Weight, heaviest)*free
 }
 
 // beyond is how many more tasks to hold that have no place, when places that are free have been taken.
@@ -208,6 +212,7 @@ func (w *twin) deal() {
 		for range min(w.more(q), q.leases+q.budget-q.held-q.kept) {
 			if q.held < q.leases {
 				q.held++
+				q.bound++
 			} else {
 				q.kept++
 			}
@@ -315,6 +320,7 @@ func (w *twin) claimed(name string, c Claim, now time.Time) {
 		return
 	}
 	q.held += min(c.Leased, q.kept)
+	q.bound += min(c.Leased, q.kept)
 	q.budget, q.kept = 0, 0
 	q.leases += c.Leased
 	w.join(q)
@@ -353,8 +359,21 @@ func (w *twin) returned(name string, n int, now time.Time) {
 	}
 }
 
+// working has a queue keep places in which the next tasks have begun.
+func (w *twin) working(name string, n int) {
+	q := w.find(name)
+	if q == nil || !w.shared || min(n, q.leases) <= q.held || w.free() == 0 {
+		return
+	}
+	q.held = min(n, q.leases, q.held+w.free())
+	if w.fair(q, q.held+q.kept, w.free()) {
+		q.bound = q.held
+	}
+}
+
 func (w *twin) end(q *twinQueue, n int, now time.Time) {
 	q.leases -= min(n, q.leases)
+	q.bound = min(q.bound, q.held)
 	q.relieved = true
 	if q.refused {
 		q.retry, q.refused = time.Time{}, false

@@ -71,17 +71,16 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do, of one lane and of several under a
-// rule.
+// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do, of one lane and of several.
 func BenchmarkPool(b *testing.B) {
 	for _, bench := range []struct {
-		name    string
-		lanes   []string
-		mayTake func(has, free int) bool
-	}{{"lanes=1", []string{"a"}, nil}, {"lanes=1/rule", []string{"a"}, threePerFree}, {"lanes=3/rule", []string{"a", "b", "c"}, threePerFree}} {
+		name  string
+		lanes []string
+		bound int
+	}{{"lanes=1", []string{"a"}, 64}, {"lanes=1/bound", []string{"a"}, 48}, {"lanes=3/bound", []string{"a", "b", "c"}, 19}} {
 		b.Run(bench.name, func(b *testing.B) {
 			const batch = 100
-			p := NewPool(64, bench.mayTake, func(int) {})
+			p := NewPool(64, bench.bound, func(int) {})
 			items := make([]int, batch)
 			b.ReportAllocs()
 			n := 0

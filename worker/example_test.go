@@ -50,7 +50,7 @@ func ExampleDeliverer_Deliver_cancelled() {
 
 func ExamplePool() {
 	stop := make(chan struct{})
-	pool := worker.NewPool(1, nil, func(name string) {
+	pool := worker.NewPool(1, 1, func(name string) {
 		<-stop
 		fmt.Println("ran", name)
 	})

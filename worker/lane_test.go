@@ -1,19 +1,17 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 )
 
-// threePerFree is a rule as a dispatcher has it.
-func threePerFree(has, free int) bool { return has == 0 || has+1 <= 3*(free-1) }
-
 // TestPoolLanesTakeTurns: the items of a lane wait behind each other, not behind those of other lanes.
 func TestPoolLanesTakeTurns(t *testing.T) {
 	var ran []string
 	gate := make(chan struct{})
-	p := NewPool(1, nil, func(name string) {
+	p := NewPool(1, 1, func(name string) {
 		<-gate
 		ran = append(ran, name)
 	})
@@ -34,95 +32,84 @@ func TestPoolLanesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestPoolKeepsPlacesForOtherLanes: items that hang, and those behind them, leave places to lanes that have none.
-func TestPoolKeepsPlacesForOtherLanes(t *testing.T) {
-	started := make(chan string, 1000)
-	gates := map[string]chan struct{}{}
-	for _, lane := range []string{"noisy", "second", "quiet"} {
-		gates[lane] = make(chan struct{})
-	}
-	p := NewPool(16, threePerFree, func(lane string) {
+// TestPoolBound: items that hang, and those behind them, leave the other places to other lanes.
+func TestPoolBound(t *testing.T) {
+	started, gate := make(chan string, 100), make(chan struct{})
+	p := NewPool(8, 0, func(lane string) {
 		started <- lane
-		<-gates[lane]
+		<-gate
 	})
-	add := func(lane string, n, running int) {
+	running := func(noisy, quiet int) {
 		t.Helper()
-		p.Add(lane, slices.Repeat([]string{lane}, n)...)
-		if got := p.Running(); got != running {
-			t.Errorf("%d run once there are %d of lane %s, want %d", got, n, lane, running)
+		if p.Running() != noisy+quiet || p.Bound("noisy", 0) != noisy || p.Bound("quiet", 0) != quiet {
+			t.Errorf("%d run, want %d of the noisy lane and %d of the quiet one", p.Running(), noisy, quiet)
 		}
 	}
-	add("noisy", 100, 12)
-	add("second", 100, 15)
-	add("quiet", 1, 16)
-	for range 16 {
-		await(t, started, "start")
+	p.Add("noisy", slices.Repeat([]string{"noisy"}, 20)...)
+	running(0, 0)
+	if err := p.Wait(canceled(t)); err == nil {
+		t.Error("a pool in which items wait is idle")
 	}
-	close(gates["quiet"]) // its place goes to nobody: the others have their parts
-	for p.Running() == 16 {
-		continue
+	if n := p.Bound("noisy", 6); n != 6 {
+		t.Errorf("%d of the noisy lane run, want 6", n)
 	}
-	if p.Running() != 15 || p.Waiting() != 88+97 {
-		t.Errorf("%d run and %d wait, want 15 and 185", p.Running(), p.Waiting())
-	}
-	close(gates["second"])
-	for range 97 {
-		if lane := await(t, started, "start"); lane != "second" {
-			t.Errorf("lane %s starts one, and has its part already", lane)
-		}
-	}
-	if got := len(p.Withdraw(nil)); got != 88 {
-		t.Errorf("withdrew %d, want the 88 of the noisy lane", got)
-	}
-	close(gates["noisy"])
-	waitIdle(t, p)
-}
+	running(6, 0)
+	p.Bound("quiet", 1)
+	p.Add("quiet", "quiet", "quiet")
+	running(6, 1)
+	p.Bound("noisy", 4) // those beyond go on
+	running(6, 1)
+	p.Bound("noisy", 6)
+	p.Bound("quiet", 5) // and places are scarce: six, two, and nothing more waits
+	running(6, 2)
 
-// TestPoolEndLetsTwoStart: where an item ends and another lane has the place, its own lane may be let go on as well.
-func TestPoolEndLetsTwoStart(t *testing.T) {
-	gates := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
-	started := make(chan string, 100)
-	p := NewPool(8, threePerFree, func(lane string) {
-		started <- lane
-		<-gates[lane]
-	})
-	starts := func(n int) {
-		t.Helper()
-		for range n {
-			await(t, started, "start")
-		}
+	p.Bound("noisy", 3)
+	for range 8 {
+		gate <- struct{}{}
 	}
-	p.Add("a", slices.Repeat([]string{"a"}, 20)...)
-	p.Add("b", slices.Repeat([]string{"b"}, 20)...)
-	starts(6 + 1)
-	for range 2 { // b has its place
-		gates["a"] <- struct{}{}
-		starts(1)
+	starts := map[string]int{}
+	for range 6 + 2 + 3 {
+		starts[await(t, started, "start")]++
 	}
-	gates["a"] <- struct{}{} // now both have three, and two are free
-	for p.Running() != 6 {
+	if starts["noisy"] != 9 || starts["quiet"] != 2 {
+		t.Errorf("started were %v, want 6 and 3 of the noisy lane and 2 of the quiet one", starts)
+	}
+	for p.Running() > 3 {
 		continue
 	}
-	gates["a"] <- struct{}{}
-	gates["a"] <- struct{}{}
-	starts(3) // one for each, and one more when it is b's turn
-	p.Withdraw(nil)
-	close(gates["a"])
-	close(gates["b"])
+	running(3, 0)
+	if got := len(p.Withdraw(nil)); got != 11 || p.Waiting() != 0 {
+		t.Errorf("withdrew %d, want 11", got)
+	}
+	close(gate)
 	waitIdle(t, p)
 }
 
 // TestPoolForgetsLanes: many names leave no trace.
 func TestPoolForgetsLanes(t *testing.T) {
 	gate := make(chan struct{})
-	p := NewPool(8, threePerFree, func(int) { <-gate })
+	p := NewPool(8, 0, func(int) { <-gate })
 	for i := range 10 * keptLanes {
-		p.Add(fmt.Sprint("lane", i), i, i)
+		name := fmt.Sprint("lane", i)
+		p.Add(name, i, i)
+		p.Bound(name, 1)
+		if i%2 == 0 {
+			p.Bound(name, 0)
+		}
 	}
 	p.Withdraw(func(i int) bool { return i%2 == 0 })
 	close(gate)
 	waitIdle(t, p)
+	for i := range 10 * keptLanes {
+		p.Bound(fmt.Sprint("lane", i), 0)
+	}
 	if n := len(p.lanes); n > keptLanes {
 		t.Errorf("%d lanes are left", n)
 	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }

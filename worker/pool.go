@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Pool runs one function over items, at most a fixed number of them at a time. Items beyond wait in lanes, and the lanes
-// take turns; the items of a lane are started in the order in which they were added. So the many of one lane do not stand in
-// the way of another's, and a rule may keep some places from lanes that have others.
+// Pool runs one function over items, at most a fixed number of them at a time, and of each lane at most as many as Bound
+// has said. Items beyond wait in their lanes, and the lanes take turns; the items of a lane are started in the order in which
+// they were added. So the many of one lane do not stand in the way of another's.
 //
 // A goroutine is started when an item finds a free place, goes on to the next item without a pause, and ends when
 // nothing waits: an idle pool holds no goroutine and needs no Close. Who stops one withdraws what waits and waits for
@@ -18,7 +18,7 @@ import (
 type Pool[T any] struct {
 	run     func(T)
 	size    int
-	mayTake func(has, free int) bool // nil if a lane may take whatever is free
+	initial int // bound of new lanes
 
 	mu      sync.Mutex
 	lanes   map[string]*lane[T] // those with items, and a few more
@@ -31,22 +31,21 @@ type Pool[T any] struct {
 // lane is what a pool knows of the items that were added under one name.
 type lane[T any] struct {
 	name    string
-	waiting fifo[T]
+	bound   int
 	running int
+	waiting fifo[T]
 }
 
 // keptLanes is how many lanes are kept when they are empty; more leave no trace.
 const keptLanes = 64
 
-// NewPool returns a pool that runs at most size items at a time; a size below 1 means 1. mayTake says whether a lane of
-// which so many items run may start one more if so many places are free; it is not asked when none is. It must let a lane
-// start of which nothing runs, and say yes to fewer items or more free places if it does to more or fewer. It is called
-// under the pool's lock and must not call the pool; nil always says yes.
+// NewPool returns a pool that runs at most size items at a time; a size below 1 means 1. bound is how many items of a lane
+// run at once of which Bound has said nothing; it may be 0.
 //
 // A panic that run lets out ends the process, as it does on any goroutine. An item whose run calls runtime.Goexit, as
 // a test's FailNow does, has ended.
-func NewPool[T any](size int, mayTake func(has, free int) bool, run func(T)) *Pool[T] {
-	return &Pool[T]{run: run, size: max(size, 1), mayTake: mayTake, lanes: make(map[string]*lane[T])}
+func NewPool[T any](size, bound int, run func(T)) *Pool[T] {
+	return &Pool[T]{run: run, size: max(size, 1), initial: bound, lanes: make(map[string]*lane[T])}
 }
 
 // Add starts items, or has them wait in a lane. It never blocks; the caller bounds what waits.
@@ -56,11 +55,7 @@ func (p *Pool[T]) Add(name string, items ...T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.lanes[name]
-	if l == nil {
-		l = &lane[T]{name: name}
-		p.lanes[name] = l
-	}
+	l := p.lane(name)
 	for _, item := range items {
 		waits := l.waiting.len() > 0
 		if !waits && p.mayStart(l) {
@@ -77,6 +72,20 @@ func (p *Pool[T]) Add(name string, items ...T) {
 	}
 }
 
+// Bound says how many items of a lane run at once from now on, and returns how many do. Those beyond go on, and nobody
+// follows them.
+func (p *Pool[T]) Bound(name string, n int) (running int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.lane(name)
+	l.bound = n
+	for next, item, ok := p.take(); ok; next, item, ok = p.take() {
+		go p.work(next, item)
+	}
+	p.forget(l)
+	return l.running
+}
+
 // Withdraw takes back the waiting items for which want is true, those of each lane in their order; a nil want means all.
 // An item is either returned or run, never both. want is called under the pool's lock and must not call the pool.
 func (p *Pool[T]) Withdraw(want func(T) bool) (withdrawn []T) {
@@ -88,6 +97,7 @@ func (p *Pool[T]) Withdraw(want func(T) bool) (withdrawn []T) {
 		return l.waiting.len() == 0
 	})
 	p.waiting -= len(withdrawn)
+	p.tellIdle()
 	return withdrawn
 }
 
@@ -109,7 +119,7 @@ func (p *Pool[T]) Running() int {
 // returns its cause.
 func (p *Pool[T]) Wait(ctx context.Context) error {
 	p.mu.Lock()
-	if p.running == 0 {
+	if p.running == 0 && p.waiting == 0 {
 		p.mu.Unlock()
 		return nil
 	}
@@ -151,18 +161,9 @@ func (p *Pool[T]) next(ended *lane[T]) (l *lane[T], item T, ok bool) {
 	defer p.mu.Unlock()
 	ended.running--
 	p.running--
-	l, item, ok = p.take()
-	if ok && p.mayTake != nil {
-		// The lane has one place fewer, and as many are free as before: it may be let start another one.
-		for other, item, ok := p.take(); ok; other, item, ok = p.take() {
-			go p.work(other, item)
-		}
-	}
+	l, item, ok = p.take() // no second one can start: all places were taken, or those that wait were at their bounds
 	p.forget(ended)
-	if p.running == 0 && p.idle != nil {
-		close(p.idle)
-		p.idle = nil
-	}
+	p.tellIdle()
 	return l, item, ok
 }
 
@@ -190,14 +191,29 @@ func (p *Pool[T]) take() (l *lane[T], item T, ok bool) {
 }
 
 // mayStart says whether a lane may start one more item. p.mu is held.
-func (p *Pool[T]) mayStart(l *lane[T]) bool {
-	free := p.size - p.running
-	return free > 0 && (p.mayTake == nil || p.mayTake(l.running, free))
+func (p *Pool[T]) mayStart(l *lane[T]) bool { return l.running < l.bound && p.running < p.size }
+
+// lane returns a lane, and makes it if it is new. p.mu is held.
+func (p *Pool[T]) lane(name string) *lane[T] {
+	l := p.lanes[name]
+	if l == nil {
+		l = &lane[T]{name: name, bound: p.initial}
+		p.lanes[name] = l
+	}
+	return l
 }
 
-// forget drops a lane that is empty, if there are many. p.mu is held.
+// forget drops a lane of which there is nothing to know, if there are many. p.mu is held.
 func (p *Pool[T]) forget(l *lane[T]) {
-	if len(p.lanes) > keptLanes && l.running == 0 && l.waiting.len() == 0 {
+	if len(p.lanes) > keptLanes && l.running == 0 && l.waiting.len() == 0 && l.bound == p.initial {
 		delete(p.lanes, l.name)
+	}
+}
+
+// tellIdle wakes those who wait for an idle pool, when it is. p.mu is held.
+func (p *Pool[T]) tellIdle() {
+	if p.running == 0 && p.waiting == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestPoolRunsInOrder(t *testing.T) {
 	var ran []int // by one goroutine at a time, one after another
 	gate := make(chan struct{})
-	p := NewPool(1, nil, func(i int) {
+	p := NewPool(1, 1, func(i int) {
 		<-gate
 		ran = append(ran, i)
 	})
@@ -39,7 +39,7 @@ func TestPoolRunsInOrder(t *testing.T) {
 func TestPoolRunsAtMostSize(t *testing.T) {
 	for size, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3, 50: 20} {
 		started, gate := make(chan struct{}, 20), make(chan struct{})
-		p := NewPool(size, nil, func(int) {
+		p := NewPool(size, 100, func(int) {
 			started <- struct{}{}
 			<-gate
 		})
@@ -60,7 +60,7 @@ func TestPoolRunsAtMostSize(t *testing.T) {
 
 func TestPoolIdleHoldsNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	p := NewPool(8, nil, func(int) {})
+	p := NewPool(8, 8, func(int) {})
 	for range 10 {
 		p.Add("lane", make([]int, 100)...)
 		waitIdle(t, p)
@@ -71,7 +71,7 @@ func TestPoolIdleHoldsNoGoroutine(t *testing.T) {
 func TestPoolWithdraw(t *testing.T) {
 	gate := make(chan struct{})
 	var ran []int
-	p := NewPool(1, nil, func(i int) {
+	p := NewPool(1, 1, func(i int) {
 		<-gate
 		ran = append(ran, i)
 	})
@@ -102,7 +102,7 @@ func TestPoolWithdraw(t *testing.T) {
 
 func TestPoolWaitEndsWithItsContext(t *testing.T) {
 	gate := make(chan struct{})
-	p := NewPool(1, nil, func(int) { <-gate })
+	p := NewPool(1, 1, func(int) { <-gate })
 	p.Add("lane", 1, 2)
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -121,7 +121,7 @@ func TestPoolWaitEndsWithItsContext(t *testing.T) {
 // TestPoolSurvivesGoexit: a test's FailNow in a handler must fail that test, not hang it.
 func TestPoolSurvivesGoexit(t *testing.T) {
 	var ran atomic.Int32
-	p := NewPool(2, nil, func(i int) {
+	p := NewPool(2, 2, func(i int) {
 		ran.Add(1)
 		if i%2 == 0 {
 			runtime.Goexit()
@@ -137,7 +137,7 @@ func TestPoolSurvivesGoexit(t *testing.T) {
 func TestPoolMayBeCalledByItsItems(t *testing.T) {
 	var ran atomic.Int32
 	var p *Pool[int]
-	p = NewPool(2, nil, func(i int) {
+	p = NewPool(2, 2, func(i int) {
 		ran.Add(1)
 		if i > 0 {
 			p.Add("lane", i-1, i-1)
@@ -159,8 +159,7 @@ func TestPoolLosesNothing(t *testing.T) {
 	fate := make([]atomic.Int32, producers*perProducer)
 	var running atomic.Int32
 	var runningOf [lanes]atomic.Int32
-	leaveOne := func(has, free int) bool { return has == 0 || free > 1 }
-	p := NewPool(size, leaveOne, func(i int) {
+	p := NewPool(size, 1, func(i int) {
 		if running.Add(1) > size {
 			t.Error("more items run than the pool allows")
 		}
@@ -204,15 +203,23 @@ func TestPoolLosesNothing(t *testing.T) {
 		})
 	}
 	others.Go(func() {
+		for bound := 0; ctx.Err() == nil; bound = (bound + 1) % size {
+			if p.Bound("0", bound); bound == 0 {
+				runtime.Gosched()
+			}
+		}
+		p.Bound("0", 1)
+	})
+	others.Go(func() {
 		for ctx.Err() == nil {
 			p.Wait(ctx)
 			runtime.Gosched()
 		}
 	})
 	producing.Wait()
-	waitIdle(t, p)
 	cancel()
 	others.Wait()
+	waitIdle(t, p)
 	for i := range fate {
 		if n := fate[i].Load(); n != 1 {
 			t.Fatalf("item %d was run or withdrawn %d times", i, n)
