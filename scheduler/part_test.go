@@ -86,3 +86,48 @@ func TestLateAndParts(t *testing.T) {
 		t.Errorf("%d of %d leases have a place, want all 3", q.held, q.leases)
 	}
 }
+
+// TestWorking: places in which the next tasks have begun before Done was called are given to nobody; but a queue that has
+// more than its part gets no others for them.
+func TestWorking(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	s := New(Options{Places: 16, ClaimCap: 100, Shared: true})
+	part := map[string]int{}
+	parts := func(busy, other int) {
+		t.Helper()
+		s.Parts(func(queue string, places int) { part[queue] = places })
+		if part["busy"] != busy || part["other"] != other {
+			t.Errorf("may be worked on: %v, want %d and %d", part, busy, other)
+		}
+	}
+	s.Due("busy", now, now)
+	s.Next(now)
+	s.Claimed("busy", Claim{Leased: 30}, now) // 12 have places
+	parts(12, 0)
+	s.Done("busy", 2, now)
+	s.Working("busy", 12) // two of those that waited have begun
+	part["busy"] = 0
+	parts(12, 0)
+	s.Due("other", now, now)
+	s.Next(now)
+	s.Claimed("other", Claim{Leased: 3, Next: now}, now)
+	parts(12, 3)
+	s.Done("busy", 4, now)
+	s.Working("busy", 12)
+	part["busy"] = 0
+	if g, ok := s.Next(now); ok {
+		t.Errorf("granted %v of places that are taken", g)
+	}
+	parts(8, 3)
+	s.Done("busy", 4, now)
+	s.Working("busy", 8)
+	part["busy"] = 0
+	if g, ok := s.Next(now); !ok || g != (Grant{"other", 3}) {
+		t.Errorf("granted %v, %v, want 3 of other", g, ok)
+	}
+	parts(8, 3)
+	s.Working("unknown", 1)
+	if err := s.check(now); err != nil {
+		t.Error(err)
+	}
+}
