@@ -69,6 +69,7 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 		}
 		d.life.group.Go(func() { d.claim(request, sentAt, claimPatience) })
 	}
+	d.tellParts()
 	sleep := time.Hour
 	if at, ok := d.sched.NextAt(now); ok {
 		sleep = min(sleep, at.Sub(now))
@@ -136,7 +137,7 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 	if d.life.draining.Load() || d.isolated.Load() {
 		d.giveBack(starters)
 	} else {
-		d.pool.Add(starters...)
+		d.pool.Add(r.Queue, starters...)
 	}
 	d.poke()
 }
@@ -249,6 +250,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		q.leaseEnd = now.Add(reply.LeaseEnd)
 	}
 	d.sched.Claimed(name, claimed, now)
+	d.tellParts()
 	if !again.IsZero() {
 		d.sched.Due(name, again, now)
 	}

@@ -93,7 +93,6 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
 		cronHeard: make(chan struct{}, 1), leasesDoubted: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
 		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),
-		sched:   scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap}),
 		queues:  make(map[string]*servedQueue),
 		unknown: make(map[string]bool),
 		running: make(map[*running]struct{}),
@@ -107,7 +106,12 @@ func New(store Store, o Options) (*Dispatcher, error) {
 	if d.member, err = d.newMember(); err != nil {
 		return nil, err
 	}
-	d.pool = worker.NewPool(o.GlobalConcurrency, d.run)
+	d.sched = scheduler.New(scheduler.Options{Places: o.GlobalConcurrency, ClaimCap: o.PerQueueClaimCap, Shared: o.shared()})
+	bound := o.GlobalConcurrency
+	if o.shared() {
+		bound = 0 // until tellParts
+	}
+	d.pool = worker.NewPool(o.GlobalConcurrency, bound, d.run)
 	d.settles = groupCommit[*settling]{
 		send:     func(queue string, batch []*settling) { d.sendSettles(queue, batch) },
 		maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,

@@ -192,7 +192,7 @@ func TestHandOver(t *testing.T) {
 		b := newBubble(t)
 		var mu sync.Mutex
 		var started []time.Time
-		b.fleet(5, dispatch.Options{GlobalConcurrency: 2}, dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
+		b.fleet(5, dispatch.Options{GlobalConcurrency: 2, Queues: []string{"q"}}, dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
 			mu.Lock()
 			started = append(started, time.Now())
 			mu.Unlock()

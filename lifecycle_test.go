@@ -217,7 +217,7 @@ func TestHandlerThatIgnoresTheDrain(t *testing.T) {
 // ones it has learnt that prefetching pays.
 func (b *bubble) prefetching() *dispatch.Dispatcher {
 	b.Helper()
-	d := b.dispatcher(dispatch.Options{GlobalConcurrency: 4})
+	d := b.dispatcher(dispatch.Options{GlobalConcurrency: 4, Queues: []string{dispatch.DefaultQueue}})
 	handle(d, "quick", func(context.Context, *dispatch.Task) error { time.Sleep(time.Millisecond); return nil })
 	handle(d, "slow", func(context.Context, *dispatch.Task) error { time.Sleep(10 * time.Second); return nil })
 	var tasks []dispatch.Task

@@ -57,7 +57,10 @@ type Options struct {
 	// Egress says which addresses tasks with a URL may reach; the zero value is public ones only. Allow names networks of
 	// your own, such as a cluster's 10.0.0.0/8; AllowPrivate is for development. It is not used with an HTTPClient.
 	Egress worker.Egress
-	// GlobalConcurrency is how many attempts run at once in this process. 0 means 64.
+	// GlobalConcurrency is how many attempts run at once in this process. 0 means 64. No queue has all of these places, or
+	// attempts that hang would keep all other queues waiting: each has at most three for each that it leaves free, so one busy
+	// queue runs 48 of 64, two run 27 each, and of 2 places one is left. With one place, or when Queues names one queue only,
+	// nothing is left free.
 	GlobalConcurrency int
 	// HTTPClient delivers the tasks with a URL; nil means one that is tuned for the purpose and guarded by Egress. Whatever
 	// it is set to, redirects are not followed. One of your own is not guarded unless its transport is made by, or wraps,
@@ -224,6 +227,9 @@ func (o Options) validate() error {
 	}
 	return nil
 }
+
+// shared says whether the places of this process are for several queues.
+func (o Options) shared() bool { return len(o.Queues) != 1 }
 
 // retention is what the options say of things that have ended.
 func (o Options) retention() retention {

@@ -148,26 +148,55 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 			d.observe(s, Discarded)
 		}
 	}
-	own, places := 0, 0
+	own := 0
 	d.mu.Lock()
 	if told != nil {
 		d.told = told
 	}
 	for _, s := range batch {
-		if s.swept {
-			continue
-		}
-		own++
-		if !s.freed {
-			s.freed = true
-			places++
+		if !s.swept {
+			own++
 		}
 	}
 	d.unsettled.Add(int64(-own))
-	if places > 0 {
-		d.sched.Done(queue, places, now)
-	}
+	d.leasesEnded(queue, batch, now)
 	d.tellQuiet(now)
 	d.mu.Unlock()
 	d.poke()
+}
+
+// leasesEnded tells the scheduler, once, that leases of this process are over; those of tasks that have not started may never
+// have had a place. d.mu is held.
+func (d *Dispatcher) leasesEnded(queue string, batch []*settling, now time.Time) {
+	done, returned := 0, 0
+	for _, s := range batch {
+		switch {
+		case s.swept || s.freed:
+			continue
+		case s.run.startedAt.IsZero():
+			returned++
+		default:
+			done++
+		}
+		s.freed = true
+	}
+	if done+returned == 0 {
+		return
+	}
+	working := 0
+	if d.opts.shared() {
+		working = d.pool.Bound(queue, 0) // nothing starts before tellParts
+	}
+	d.sched.Done(queue, done, now)
+	d.sched.Returned(queue, returned, now)
+	d.sched.Working(queue, working) // before anybody is given the places of those that have ended
+	d.tellParts()
+}
+
+// tellParts has the pool run as many tasks of each queue at once as the scheduler says. It is called after what may change
+// that, and before the scheduler is asked for a grant. d.mu is held, so that what is told last is true.
+func (d *Dispatcher) tellParts() {
+	if d.opts.shared() {
+		d.sched.Parts(func(queue string, places int) { d.pool.Bound(queue, places) })
+	}
 }

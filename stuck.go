@@ -57,16 +57,6 @@ func (d *Dispatcher) freeIfStuck(queue string, s *settling) {
 
 // freePlaces gives places away before their outcomes are stored. d.mu is held.
 func (d *Dispatcher) freePlaces(queue string, batch []*settling) {
-	n := 0
-	for _, s := range batch {
-		if !s.swept && !s.freed {
-			s.freed = true
-			n++
-		}
-	}
-	if n == 0 {
-		return
-	}
-	d.sched.Done(queue, n, d.opts.Clock.Now())
+	d.leasesEnded(queue, batch, d.opts.Clock.Now())
 	d.poke()
 }

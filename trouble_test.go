@@ -230,7 +230,7 @@ func TestAttemptsThatEndDuringAnOutage(t *testing.T) {
 func TestLeasesThatEndDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		d := b.dispatcher(dispatch.Options{GlobalConcurrency: 2})
+		d := b.dispatcher(dispatch.Options{GlobalConcurrency: 2, Queues: []string{dispatch.DefaultQueue}})
 		var runs atomic.Int64
 		handle(d, "k", func(context.Context, *dispatch.Task) error {
 			runs.Add(1)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/dispatchkit/dispatch/scheduler"
 )
 
 const (
@@ -32,7 +30,7 @@ func (d *Dispatcher) hear(hints []Hint) {
 			if q := d.queues[h.Queue]; q != nil {
 				q.stale = true
 			}
-			d.sched.SetLimits(h.Queue, scheduler.Limits{}, now) // the next claim brings the new ones
+			d.sched.Reset(h.Queue, now) // the next claim brings the new limits, and nothing said before holds it up
 		}
 		if h.Ended != 0 || d.isOldNews(h, now) {
 			continue

@@ -25,7 +25,7 @@ func parse(words []string) (*args, error) {
 	for _, w := range words[1:] {
 		if name, value, ok := strings.Cut(w, "="); ok {
 			a.named[name] = value
-		} else if w == "blocked" {
+		} else if w == "blocked" || w == "shared" {
 			a.named[w] = ""
 		} else {
 			a.words = append(a.words, w)

@@ -11,14 +11,16 @@ func BenchmarkCycle(b *testing.B) {
 	for _, limits := range []struct {
 		name string
 		Limits
+		shared bool
 	}{
-		{"unlimited", Limits{}},
-		{"limited", Limits{Rate: 1e6, Burst: 1000, Concurrent: 100}},
+		{"unlimited", Limits{}, false},
+		{"limited", Limits{Rate: 1e6, Burst: 1000, Concurrent: 100}, false},
+		{"shared", Limits{}, true},
 	} {
 		for _, n := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/queues=%d", limits.name, n), func(b *testing.B) {
 				now := time.Unix(1_700_000_000, 0)
-				s := New(Options{Places: 64, ClaimCap: 100})
+				s := New(Options{Places: 64, ClaimCap: 100, Shared: limits.shared})
 				for i := range n {
 					name := fmt.Sprintf("queue-%d", i)
 					s.SetLimits(name, limits.Limits, now)

@@ -9,9 +9,12 @@ func (s *Scheduler) Late(queue string) {
 		return
 	}
 	s.reserved -= q.budget
-	q.budget = 0
+	s.kept -= q.kept
+	q.budget, q.kept = 0, 0
+	s.stirred = true
 	if q.backlogged { // others do not wait for its return either
 		s.returning.remove(q)
 		q.backlogged = false
+		s.press(q, true)
 	}
 }

@@ -13,9 +13,12 @@ type Limits struct {
 	// Concurrent is how many leases of the queue there may be at once. 0 or less is unlimited.
 	Concurrent int
 	// Weight is the queue's share of this process when several queues have tasks for its places: one of weight 3 gets
-	// three times the tasks of one of weight 1. 0 or less counts as 1.
+	// three times the tasks of one of weight 1. 0 or less counts as 1, and more than a million as a million.
 	Weight int
 }
+
+// maxWeight keeps products of weights and places from overflowing.
+const maxWeight = 1_000_000
 
 // resolved returns the one form of all Limits that mean the same.
 func (l Limits) resolved() Limits {
@@ -25,7 +28,7 @@ func (l Limits) resolved() Limits {
 		l.Rate, l.Burst = 0, 0
 	}
 	l.Concurrent = max(l.Concurrent, 0)
-	l.Weight = max(l.Weight, 1)
+	l.Weight = min(max(l.Weight, 1), maxWeight)
 	return l
 }
 

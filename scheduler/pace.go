@@ -38,12 +38,12 @@ func (p *pace) done(n int, now time.Time) {
 	p.last = now
 }
 
-// prefetch returns how many tasks to hold beyond the places, of which there are so many.
-func (p *pace) prefetch(places int, now time.Time) int {
+// prefetch returns how many tasks to hold beyond the places: as many as are worth having at hand, and at most so many.
+func (p *pace) prefetch(most int, now time.Time) int {
 	if p.idle(now) {
 		return 0
 	}
-	return min(p.ahead, places)
+	return min(p.ahead, most)
 }
 
 // idle says whether no task has ended for the length of a window.

@@ -12,6 +12,7 @@ const (
 	idle     place = iota // nothing is known to be due
 	waiting               // for an instant; in Scheduler.waiting
 	ready                 // for its turn; in Scheduler.ready
+	full                  // as ready, but it has as many places as it may have; in Scheduler.full
 	claiming              // for Claimed; if backlogged, in Scheduler.returning
 	blocked               // for a lease to end
 )
@@ -20,8 +21,10 @@ const (
 //
 // Invariants:
 //   - A ready queue has something due, has no retry to wait for, has a token, and has room for one more lease. So Next
-//     can grant the first one whenever the process has a place.
-//   - budget is above 0 while the queue is claiming and not late, and 0 otherwise.
+//     can grant the first one that may have a place of those that are free. The same holds for a full queue, which may not,
+//     unless something has changed since it was looked at; see Scheduler.deal.
+//   - budget is above 0 while the queue is claiming and not late, and 0 otherwise. kept is at most budget.
+//   - bound is at most held, and held at most leases. If there are tasks ahead, the queue is in Scheduler.ahead.
 //   - A forgotten queue has nothing due, and has leases or is claiming: with neither it is dropped.
 type queue struct {
 	name   string
@@ -33,7 +36,7 @@ type queue struct {
 	turn  uint64    // rises with each arrival at a place: among equals, first come, first served
 	at    time.Time // while waiting: for when
 	pass  pass
-	// backlogged says, while the queue is ready or claiming, that it has come to ready straight from a claim: there is
+	// backlogged says, while the queue is ready, full or claiming, that it has come to ready straight from a claim: there is
 	// more due than one claim takes.
 	backlogged bool
 
@@ -46,10 +49,23 @@ type queue struct {
 	refused bool
 	// relieved says that a lease has ended since the grant: a claim that was refused may have run before that.
 	relieved bool
+	// reset says that Reset was called since the grant.
+	reset bool
 
-	leases    int // held by this process
-	budget    int // of the claim in flight
+	leases    int  // held by this process
+	budget    int  // of the claim in flight
+	held      int  // leases that have a place; the others wait for one
+	kept      int  // places that are kept for what the claim in flight brings
+	bound     int  // leases that may be worked on: held, but for places that go to others when their tasks end
+	told      int  // bound as Parts has told it last
+	changed   bool // in Scheduler.changed
+	listed    bool // in Scheduler.ahead
 	forgotten bool
+}
+
+// presses says whether the queue wants more than it has, so that lighter ones are to leave it its part.
+func (q *queue) presses() bool {
+	return q.backlogged && (q.place == ready || q.place == full || q.place == claiming)
 }
 
 // room returns how many more leases the concurrency limit allows, as far as this process knows.
@@ -59,6 +75,9 @@ func (q *queue) room() int {
 	}
 	return q.limits.Concurrent - q.leases
 }
+
+// ahead returns how many of the tasks that the queue has or may get have no place.
+func (q *queue) ahead() int { return q.leases + q.budget - q.held - q.kept }
 
 // hear takes in that a task is due at an instant; zero is none.
 func (q *queue) hear(at time.Time) {
@@ -104,7 +123,7 @@ func sooner(a, b *queue) bool {
 	return a.turn < b.turn
 }
 
-// lower is the order of Scheduler.ready and Scheduler.returning.
+// lower is the order of Scheduler.ready, Scheduler.full and Scheduler.returning.
 func lower(a, b *queue) bool {
 	if a.pass != b.pass {
 		return a.pass < b.pass

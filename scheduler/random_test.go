@@ -27,12 +27,16 @@ func TestRandomOperations(t *testing.T) {
 
 func randomLife(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	places, claimCap := 1+random.IntN(12), 1+random.IntN(12)
+	places, claimCap, shared := 1+random.IntN(12), 1+random.IntN(12), random.IntN(3) > 0
+	if random.IntN(3) == 0 {
+		places, claimCap = 1+random.IntN(100), 1+random.IntN(100)
+	}
 	life := &life{
 		random: random,
-		s:      New(Options{Places: places, ClaimCap: claimCap}),
-		w:      &twin{places: places, claimCap: claimCap},
+		s:      New(Options{Places: places, ClaimCap: claimCap, Shared: shared}),
+		w:      &twin{places: places, claimCap: claimCap, shared: shared},
 		now:    time.Unix(1_700_000_000, 0),
+		parts:  make(map[string]int),
 	}
 	for step := range 3000 {
 		what := life.step()
@@ -51,6 +55,7 @@ type life struct {
 	s      *Scheduler
 	w      *twin
 	now    time.Time
+	parts  map[string]int // as they were told
 	err    error
 }
 
@@ -75,11 +80,26 @@ func (l *life) step() string {
 		s.Claimed(name, c, now)
 		w.claimed(name, c, now)
 		return fmt.Sprintf("claimed %s %+v", name, c)
-	case action < 80:
-		n := r.IntN(8)
+	case action < 77:
+		n, working := r.IntN(8), 0
+		if q := w.find(name); q != nil && r.IntN(2) == 0 {
+			working = r.IntN(q.held + 1)
+		}
 		s.Done(name, n, now)
+		s.Working(name, working)
 		w.done(name, n, now)
-		return fmt.Sprintf("done %s %d", name, n)
+		w.working(name, working)
+		l.parts[name] = 0
+		return fmt.Sprintf("done %s %d, working %d", name, n, working)
+	case action < 79:
+		n := r.IntN(8)
+		s.Returned(name, n, now)
+		w.returned(name, n, now)
+		return fmt.Sprintf("returned %s %d", name, n)
+	case action < 80:
+		s.Reset(name, now)
+		w.resetQueue(name, now)
+		return "reset " + name
 	case action < 83:
 		limits := Limits{
 			Rate:       []float64{0, 0, 0.5, 3, 10, 1000}[r.IntN(6)],
@@ -108,7 +128,8 @@ func (l *life) step() string {
 	}
 }
 
-// sleep moves to the instant that NextAt names, when there must be a grant if there is a free place.
+// sleep moves to the instant that NextAt names, when there must be a grant if there is a free place, and the queue that is
+// due may have it.
 func (l *life) sleep() string {
 	at, ok := l.s.NextAt(l.now)
 	if !ok {
@@ -116,7 +137,7 @@ func (l *life) sleep() string {
 	}
 	slept := at.Sub(l.now)
 	l.now = at
-	if again, ok := l.s.NextAt(at); l.s.free() > 0 && (!ok || !again.Equal(at)) {
+	if again, ok := l.s.NextAt(at); l.s.free() > 0 && !l.s.shared && (!ok || !again.Equal(at)) {
 		l.err = fmt.Errorf("at the instant that NextAt has named it names %v later", again.Sub(at))
 	}
 	return fmt.Sprintf("sleep %v", slept)
@@ -161,6 +182,20 @@ func (l *life) compare() error {
 	}
 	if got, want := len(l.s.queues), len(l.w.list); got != want {
 		return fmt.Errorf("%d queues are known, want %d", got, want)
+	}
+	l.s.Parts(func(name string, places int) { l.parts[name] = places })
+	for name, places := range l.parts {
+		if !l.s.shared {
+			break
+		}
+		if q := l.w.find(name); q == nil && places > 0 || q != nil && places != q.bound {
+			return fmt.Errorf("of %s %d leases may be worked on, want %+v", name, places, q)
+		}
+	}
+	for _, name := range []string{"a", "f", "unknown"} {
+		if got, want := l.s.Full(name), l.w.full(name); got != want {
+			return fmt.Errorf("Full(%s) is %v, want %v", name, got, want)
+		}
 	}
 	return nil
 }

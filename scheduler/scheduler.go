@@ -8,6 +8,9 @@ type Options struct {
 	Places int
 	// ClaimCap is the most tasks that one claim asks for.
 	ClaimCap int
+	// Shared says that the process serves several queues. Then no queue may have all of its places; see the
+	// package documentation. False lets each queue have as many as there are.
+	Shared bool
 }
 
 // Scheduler decides from which queue one process claims, when, and how many tasks. Make one with New.
@@ -16,14 +19,17 @@ type Options struct {
 // and what was seen to be due stays so.
 //
 // No method takes more than O(log n) time for n queues, save that Next and NextAt take it once more for each queue
-// whose instant has come. None but SetLimits allocates memory for a queue that is known.
+// whose instant has come, and, after a change, for each that has as many places as it may, or tasks without a place; there
+// are no more of these than places. None but SetLimits and Reset allocates memory for a queue that is known.
 type Scheduler struct {
 	places   int
 	claimCap int
+	shared   bool
 
 	queues    map[string]*queue
 	waiting   heap // by instant
 	ready     heap // by pass
+	full      heap // by pass
 	returning heap // by pass: the backlogged queues among those that are claiming
 
 	turns   uint64 // arrivals at places so far
@@ -33,6 +39,13 @@ type Scheduler struct {
 	leases   int // held by the process; above places while tasks are prefetched
 	claims   int // in flight
 	reserved int // sum of the budgets of the claims in flight
+
+	held     int      // leases that have a place
+	kept     int      // places that are kept for what the claims in flight bring; at most reserved
+	ahead    []*queue // those with more tasks, held or on their way, than places
+	pressing weights  // of queues that want more
+	changed  []*queue // those whose bound may not be told yet
+	stirred  bool     // something has changed since deal
 }
 
 // New returns a Scheduler that knows no queue.
@@ -40,9 +53,11 @@ func New(o Options) *Scheduler {
 	return &Scheduler{
 		places:    max(o.Places, 1),
 		claimCap:  max(o.ClaimCap, 1),
+		shared:    o.Shared,
 		queues:    make(map[string]*queue),
 		waiting:   heap{less: sooner},
 		ready:     heap{less: lower},
+		full:      heap{less: lower},
 		returning: heap{less: lower},
 	}
 }
@@ -59,9 +74,19 @@ func (s *Scheduler) SetLimits(queue string, l Limits, now time.Time) {
 	if l.Concurrent != q.limits.Concurrent {
 		q.lift() // what was refused was refused under another limit
 	}
+	s.limit(q, l, now)
+	s.arrange(q, now)
+}
+
+// limit puts resolved limits in force.
+func (s *Scheduler) limit(q *queue, l Limits, now time.Time) {
+	if q.presses() {
+		s.pressing.remove(q.limits.Weight)
+		s.pressing.add(l.Weight)
+	}
 	q.bucket.set(l, now)
 	q.limits = l
-	s.arrange(q, now)
+	s.stirred = true
 }
 
 // Due says that a queue has a task that is due at an instant, past or future. It only ever moves a queue earlier, and
@@ -82,6 +107,7 @@ func (s *Scheduler) Forget(queue string) {
 	}
 	q.forgotten = true
 	q.due = time.Time{}
+	s.stirred = true
 	if q.place != claiming {
 		s.move(q, idle, time.Time{})
 	}
@@ -93,6 +119,20 @@ func (s *Scheduler) InFlight() int { return s.leases }
 
 // Claiming returns how many grants Claimed has not answered yet.
 func (s *Scheduler) Claiming() int { return s.claims }
+
+// Full says whether there is no place for a task of a queue at the moment, whatever its limits. Places that are kept for
+// what claims in flight may bring count as free, and tasks of this queue that wait for a place as if they had one.
+func (s *Scheduler) Full(queue string) bool {
+	s.deal()
+	free, has := s.places-s.held, 0
+	if q := s.queues[queue]; q != nil {
+		has = q.leases
+	}
+	if s.shared {
+		return !mayTake(has, free)
+	}
+	return free <= 0
+}
 
 // know returns a queue, and makes it if it is new.
 func (s *Scheduler) know(name string) *queue {
@@ -123,6 +163,9 @@ func (s *Scheduler) arrange(q *queue, now time.Time) {
 // move takes a queue from its place to another; at is for waiting.
 func (s *Scheduler) move(q *queue, to place, at time.Time) {
 	from := q.place
+	if from == full && to == ready {
+		return // it still is, and has as many places as it had
+	}
 	if from == to {
 		if to == waiting && !at.Equal(q.at) {
 			q.at = at
@@ -133,12 +176,14 @@ func (s *Scheduler) move(q *queue, to place, at time.Time) {
 	if h := s.heapOf(q); h != nil {
 		h.remove(q)
 	}
+	pressed := q.presses()
 	s.turns++
 	q.place, q.turn, q.at = to, s.turns, at
 	if to == ready {
 		q.backlogged = from == claiming
 		q.pass = max(q.pass, s.floor(q))
 	}
+	s.press(q, pressed)
 	if h := s.heapOf(q); h != nil {
 		h.push(q)
 	}
@@ -151,6 +196,8 @@ func (s *Scheduler) heapOf(q *queue) *heap {
 		return &s.waiting
 	case q.place == ready:
 		return &s.ready
+	case q.place == full:
+		return &s.full
 	case q.place == claiming && q.backlogged:
 		return &s.returning
 	}

@@ -120,26 +120,28 @@ func TestPassGrows(t *testing.T) {
 // TestNoAllocations: a queue that is known costs no memory, whatever happens to it.
 func TestNoAllocations(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	s := New(Options{Places: 64, ClaimCap: 100})
-	s.SetLimits("limited", Limits{Rate: 1e6, Burst: 2, Concurrent: 10}, now)
-	life := func() {
-		now = now.Add(time.Millisecond)
-		for _, name := range []string{"free", "limited"} {
-			s.Due(name, now.Add(time.Microsecond), now)
-		}
-		now = now.Add(time.Microsecond)
-		for range 2 {
-			g, ok := s.Next(now)
-			if !ok {
-				t.Fatal("no grant")
+	for _, shared := range []bool{false, true} {
+		s := New(Options{Places: 64, ClaimCap: 100, Shared: shared})
+		s.SetLimits("limited", Limits{Rate: 1e6, Burst: 2, Concurrent: 10}, now)
+		life := func() {
+			now = now.Add(time.Millisecond)
+			for _, name := range []string{"free", "limited"} {
+				s.Due(name, now.Add(time.Microsecond), now)
 			}
-			s.Claimed(g.Queue, Claim{Leased: g.Budget + 1, Next: now.Add(time.Second)}, now)
-			s.NextAt(now)
-			s.Done(g.Queue, g.Budget+1, now)
+			now = now.Add(time.Microsecond)
+			for range 2 {
+				g, ok := s.Next(now)
+				if !ok {
+					t.Fatal("no grant")
+				}
+				s.Claimed(g.Queue, Claim{Leased: g.Budget + 1, Next: now.Add(time.Second)}, now)
+				s.NextAt(now)
+				s.Done(g.Queue, g.Budget+1, now)
+			}
 		}
-	}
-	life()
-	if n := testing.AllocsPerRun(100, life); n > 0 {
-		t.Errorf("%v allocations", n)
+		life()
+		if n := testing.AllocsPerRun(100, life); n > 0 {
+			t.Errorf("shared %v: %v allocations", shared, n)
+		}
 	}
 }

@@ -9,22 +9,24 @@ import (
 )
 
 // TestShares: two queues with endless backlogs get tasks by their weights, whether tasks take longer than claims or
-// not.
+// not, and whether or not each may have all places.
 func TestShares(t *testing.T) {
-	for _, places := range []int{8, 64} {
-		for _, task := range []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
-			t.Run(fmt.Sprintf("%d places, tasks of %v", places, task), func(t *testing.T) {
-				p := newProcess(places, task)
-				p.s.SetLimits("light", Limits{Weight: 1}, p.now)
-				p.s.SetLimits("heavy", Limits{Weight: 3}, p.now)
-				for _, name := range []string{"light", "heavy"} {
-					p.s.Due(name, p.now, p.now)
-				}
-				p.run(time.Second)
-				if ratio := float64(p.ended["heavy"]) / float64(p.ended["light"]); ratio < 2.8 || ratio > 3.2 {
-					t.Errorf("heavy has done %d tasks, light %d: %.2f times, want 3", p.ended["heavy"], p.ended["light"], ratio)
-				}
-			})
+	for _, shared := range []bool{false, true} {
+		for _, places := range []int{8, 64} {
+			for _, task := range []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
+				t.Run(fmt.Sprintf("shared %v, %d places, tasks of %v", shared, places, task), func(t *testing.T) {
+					p := newProcess(Options{Places: places, ClaimCap: 100, Shared: shared}, task)
+					p.s.SetLimits("light", Limits{Weight: 1}, p.now)
+					p.s.SetLimits("heavy", Limits{Weight: 3}, p.now)
+					for _, name := range []string{"light", "heavy"} {
+						p.s.Due(name, p.now, p.now)
+					}
+					p.run(time.Second)
+					if ratio := float64(p.ended["heavy"]) / float64(p.ended["light"]); ratio < 2.8 || ratio > 3.2 {
+						t.Errorf("heavy has done %d tasks, light %d: %.2f times, want 3", p.ended["heavy"], p.ended["light"], ratio)
+					}
+				})
+			}
 		}
 	}
 }
@@ -32,7 +34,7 @@ func TestShares(t *testing.T) {
 // TestPrefetchFillsPlaces: with tasks as short as a claim, the process does nearly as much as its places can do, and
 // with long ones it holds no task that it has no place for.
 func TestPrefetchFillsPlaces(t *testing.T) {
-	short := newProcess(64, time.Millisecond)
+	short := newProcess(Options{Places: 64, ClaimCap: 100}, time.Millisecond)
 	short.s.Due("mail", short.now, short.now)
 	short.run(time.Second)
 	if done := short.ended["mail"]; done < 64_000*2/5 {
@@ -41,7 +43,7 @@ func TestPrefetchFillsPlaces(t *testing.T) {
 	if short.held <= 64 {
 		t.Errorf("no more than %d tasks held, with 64 places", short.held)
 	}
-	long := newProcess(4, 100*time.Millisecond)
+	long := newProcess(Options{Places: 4, ClaimCap: 100}, 100*time.Millisecond)
 	long.s.Due("mail", long.now, long.now)
 	long.run(time.Second)
 	if long.held > 4 {
@@ -58,9 +60,12 @@ type process struct {
 	task   time.Duration // tasks take from half of it to half as much again
 	events []event       // by instant
 
+	shared   bool
 	idle     int
 	held     int // most leases at once
 	queued   []string
+	running  map[string]int
+	parts    map[string]int // as the scheduler tells them
 	ended    map[string]int
 	unsaid   map[string]int // ended, and not yet being settled
 	settling map[string]bool
@@ -71,14 +76,15 @@ type event struct {
 	do func()
 }
 
-func newProcess(places int, task time.Duration) *process {
+func newProcess(o Options, task time.Duration) *process {
 	return &process{
-		s:      New(Options{Places: places, ClaimCap: 100}),
+		s:      New(o),
+		shared: o.Shared,
 		now:    time.Unix(1_700_000_000, 0),
 		random: rand.New(rand.NewPCG(1, 1)),
 		task:   task,
-		idle:   places,
-		ended:  map[string]int{}, unsaid: map[string]int{}, settling: map[string]bool{},
+		idle:   o.Places,
+		ended:  map[string]int{}, running: map[string]int{}, parts: map[string]int{}, unsaid: map[string]int{}, settling: map[string]bool{},
 	}
 }
 
@@ -121,11 +127,18 @@ func (p *process) claim() {
 }
 
 func (p *process) work() {
-	for ; p.idle > 0 && len(p.queued) > 0; p.idle-- {
-		name := p.queued[0]
-		p.queued = p.queued[1:]
+	p.s.Parts(func(name string, places int) { p.parts[name] = places })
+	for ; p.idle > 0; p.idle-- {
+		i := slices.IndexFunc(p.queued, func(name string) bool { return !p.shared || p.running[name] < p.parts[name] })
+		if i < 0 {
+			return
+		}
+		name := p.queued[i]
+		p.queued = slices.Delete(p.queued, i, i+1)
+		p.running[name]++
 		p.after(p.task/2+time.Duration(p.random.Int64N(int64(p.task))), func() {
 			p.idle++
+			p.running[name]--
 			p.ended[name]++
 			p.unsaid[name]++
 			p.settle(name)
@@ -143,7 +156,9 @@ func (p *process) settle(name string) {
 	p.call(func() {
 		p.settling[name] = false
 		p.s.Done(name, n, p.now)
+		p.s.Working(name, p.running[name])
 		p.settle(name)
+		p.work()
 		p.claim()
 	})
 }

@@ -18,7 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the scheduler answers into
 // TestStories plays the files of testdata. A file is a sequence of blocks with an empty line between them: commands, a
 // line "----", and what they answer. Lines that begin with # are comments.
 //
-//	process places=4 cap=10        what comes first: the Options
+//	process places=4 cap=10 shared what comes first: the Options
 //	queue a rate=2 burst=4 concurrent=1 weight=3
 //	due a in=500ms                 now, without in
 //	tick 500ms
@@ -28,6 +28,8 @@ var rewrite = flag.Bool("rewrite", false, "write what the scheduler answers into
 //	claimed a leased=3 next=1s retry=2s blocked
 //	late a
 //	done a 3
+//	returned a 3
+//	reset a
 //	forget a
 //	show                           where each queue stands
 func TestStories(t *testing.T) {
@@ -120,7 +122,7 @@ func (y *story) play(words []string) (string, error) {
 	s, name := y.s, a.word(0)
 	switch words[0] {
 	case "process":
-		y.s = New(Options{Places: a.int("places"), ClaimCap: a.int("cap")})
+		y.s = New(Options{Places: a.int("places"), ClaimCap: a.int("cap"), Shared: a.has("shared")})
 	case "queue":
 		s.SetLimits(name, Limits{
 			Rate: a.float("rate"), Burst: a.int("burst"), Concurrent: a.int("concurrent"), Weight: a.int("weight"),
@@ -144,6 +146,12 @@ func (y *story) play(words []string) (string, error) {
 		n, err := strconv.Atoi(a.word(1))
 		s.Done(name, n, y.now)
 		return "", err
+	case "returned":
+		n, err := strconv.Atoi(a.word(1))
+		s.Returned(name, n, y.now)
+		return "", err
+	case "reset":
+		s.Reset(name, y.now)
 	case "late":
 		s.Late(name)
 	case "forget":
@@ -195,7 +203,7 @@ func (y *story) turns(n int) string {
 
 // show lists the queues by name.
 func (y *story) show() string {
-	places := []string{idle: "idle", waiting: "waiting", ready: "ready", claiming: "claiming", blocked: "blocked"}
+	places := []string{idle: "idle", waiting: "waiting", ready: "ready", full: "full", claiming: "claiming", blocked: "blocked"}
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(y.s.queues)) {
 		q := y.s.queues[name]
@@ -205,6 +213,9 @@ func (y *story) show() string {
 		}
 		if q.leases > 0 {
 			fmt.Fprintf(&out, ", leases %d", q.leases)
+		}
+		if q.held < q.leases {
+			fmt.Fprintf(&out, ", places %d", q.held)
 		}
 		out.WriteString("\n")
 	}

@@ -71,19 +71,27 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do.
+// BenchmarkPool counts items that do nothing, added a hundred at a time as claims do, of one lane and of several.
 func BenchmarkPool(b *testing.B) {
-	const batch = 100
-	p := NewPool(64, func(int) {})
-	items := make([]int, batch)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		p.Add(items...)
-		if n += batch; p.Waiting() > 10*batch {
+	for _, bench := range []struct {
+		name  string
+		lanes []string
+		bound int
+	}{{"lanes=1", []string{"a"}, 64}, {"lanes=1/bound", []string{"a"}, 48}, {"lanes=3/bound", []string{"a", "b", "c"}, 19}} {
+		b.Run(bench.name, func(b *testing.B) {
+			const batch = 100
+			p := NewPool(64, bench.bound, func(int) {})
+			items := make([]int, batch)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				p.Add(bench.lanes[n/batch%len(bench.lanes)], items...)
+				if n += batch; p.Waiting() > 10*batch {
+					waitIdle(b, p)
+				}
+			}
 			waitIdle(b, p)
-		}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "items/s")
+		})
 	}
-	waitIdle(b, p)
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "items/s")
 }

@@ -49,5 +49,6 @@
 //     that IANA lists, a NAT64 prefix of its own for example, must be named in Egress.Deny.
 //   - That a connection ends when its address becomes forbidden: the guard is asked when it is made, and its Egress
 //     never changes.
-//   - An order: Pool starts items in the order in which they were added, but they run at once and end as they like.
+//   - An order: Pool starts the items of a lane in the order in which they were added, but they run at once and end as they
+//     like.
 package worker

@@ -50,11 +50,11 @@ func ExampleDeliverer_Deliver_cancelled() {
 
 func ExamplePool() {
 	stop := make(chan struct{})
-	pool := worker.NewPool(1, func(name string) {
+	pool := worker.NewPool(1, 1, func(name string) {
 		<-stop
 		fmt.Println("ran", name)
 	})
-	pool.Add("a", "b", "c")
+	pool.Add("letters", "a", "b", "c")
 
 	// To stop is to take back what waits and to wait for what runs.
 	withdrawn := pool.Withdraw(nil)

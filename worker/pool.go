@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Pool runs one function over items, at most a fixed number of them at a time. Items beyond wait and are started in
-// the order in which they were added.
+// Pool runs one function over items, at most a fixed number of them at a time, and of each lane at most as many as Bound
+// has said. Items beyond wait in their lanes, and the lanes take turns; the items of a lane are started in the order in which
+// they were added. So the many of one lane do not stand in the way of another's.
 //
 // A goroutine is started when an item finds a free place, goes on to the next item without a pause, and ends when
 // nothing waits: an idle pool holds no goroutine and needs no Close. Who stops one withdraws what waits and waits for
@@ -15,50 +16,96 @@ import (
 // All methods are safe for concurrent use, and may be called by the function that the pool runs (Wait would wait for
 // itself, though).
 type Pool[T any] struct {
-	run  func(T)
-	size int
+	run     func(T)
+	size    int
+	initial int // bound of new lanes
 
 	mu      sync.Mutex
-	waiting fifo[T]       // empty unless running == size
-	running int           // items that run, which is also the number of goroutines
-	idle    chan struct{} // closed when nothing runs; nil while nobody asks
+	lanes   map[string]*lane[T] // those with items, and a few more
+	turns   fifo[*lane[T]]      // those in which items wait, by turn; none of them may start one
+	waiting int                 // items in lanes
+	running int                 // items that run, which is also the number of goroutines
+	idle    chan struct{}       // closed when nothing runs; nil while nobody asks
 }
 
-// NewPool returns a pool that runs at most size items at a time; a size below 1 means 1.
+// lane is what a pool knows of the items that were added under one name.
+type lane[T any] struct {
+	name    string
+	bound   int
+	running int
+	waiting fifo[T]
+}
+
+// keptLanes is how many lanes are kept when they are empty; more leave no trace.
+const keptLanes = 64
+
+// NewPool returns a pool that runs at most size items at a time; a size below 1 means 1. bound is how many items of a lane
+// run at once of which Bound has said nothing; it may be 0.
 //
 // A panic that run lets out ends the process, as it does on any goroutine. An item whose run calls runtime.Goexit, as
 // a test's FailNow does, has ended.
-func NewPool[T any](size int, run func(T)) *Pool[T] {
-	return &Pool[T]{run: run, size: max(size, 1)}
+func NewPool[T any](size, bound int, run func(T)) *Pool[T] {
+	return &Pool[T]{run: run, size: max(size, 1), initial: bound, lanes: make(map[string]*lane[T])}
 }
 
-// Add starts items, or has them wait. It never blocks; the caller bounds what waits.
-func (p *Pool[T]) Add(items ...T) {
+// Add starts items, or has them wait in a lane. It never blocks; the caller bounds what waits.
+func (p *Pool[T]) Add(name string, items ...T) {
+	if len(items) == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	l := p.lane(name)
 	for _, item := range items {
-		if p.running < p.size {
+		waits := l.waiting.len() > 0
+		if !waits && p.mayStart(l) {
+			l.running++
 			p.running++
-			go p.work(item)
-		} else {
-			p.waiting.push(item)
+			go p.work(l, item)
+			continue
 		}
+		if !waits {
+			p.turns.push(l)
+		}
+		l.waiting.push(item)
+		p.waiting++
 	}
 }
 
-// Withdraw takes back the waiting items for which want is true, in their order; a nil want means all. An item is
-// either returned or run, never both. want is called under the pool's lock and must not call the pool.
-func (p *Pool[T]) Withdraw(want func(T) bool) []T {
+// Bound says how many items of a lane run at once from now on, and returns how many do. Those beyond go on, and nobody
+// follows them.
+func (p *Pool[T]) Bound(name string, n int) (running int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.waiting.remove(want)
+	l := p.lane(name)
+	l.bound = n
+	for next, item, ok := p.take(); ok; next, item, ok = p.take() {
+		go p.work(next, item)
+	}
+	p.forget(l)
+	return l.running
+}
+
+// Withdraw takes back the waiting items for which want is true, those of each lane in their order; a nil want means all.
+// An item is either returned or run, never both. want is called under the pool's lock and must not call the pool.
+func (p *Pool[T]) Withdraw(want func(T) bool) (withdrawn []T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns.remove(func(l *lane[T]) bool {
+		withdrawn = append(withdrawn, l.waiting.remove(want)...)
+		p.forget(l)
+		return l.waiting.len() == 0
+	})
+	p.waiting -= len(withdrawn)
+	p.tellIdle()
+	return withdrawn
 }
 
 // Waiting returns how many items have not been started.
 func (p *Pool[T]) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.waiting.len()
+	return p.waiting
 }
 
 // Running returns how many items have been started and have not ended.
@@ -72,7 +119,7 @@ func (p *Pool[T]) Running() int {
 // returns its cause.
 func (p *Pool[T]) Wait(ctx context.Context) error {
 	p.mu.Lock()
-	if p.running == 0 {
+	if p.running == 0 && p.waiting == 0 {
 		p.mu.Unlock()
 		return nil
 	}
@@ -90,35 +137,83 @@ func (p *Pool[T]) Wait(ctx context.Context) error {
 	}
 }
 
-// work runs item and then whatever waits. It is a goroutine, counted in running; it ends by itself.
-func (p *Pool[T]) work(item T) {
+// work runs an item of a lane and then whatever may start. It is a goroutine, counted in running; it ends by itself.
+func (p *Pool[T]) work(l *lane[T], item T) {
 	returned := false
 	defer func() {
 		// Goexit in run cannot be stopped: the place goes to a new goroutine.
 		if returned {
 			return
 		}
-		if next, ok := p.next(); ok {
-			go p.work(next)
+		if l, next, ok := p.next(l); ok {
+			go p.work(l, next)
 		}
 	}()
-	for ok := true; ok; item, ok = p.next() {
+	for ok := true; ok; l, item, ok = p.next(l) {
 		p.run(item)
 	}
 	returned = true
 }
 
-// next ends the item of the calling goroutine and hands it another one, or gives its place up.
-func (p *Pool[T]) next() (item T, ok bool) {
+// next ends an item of a lane on the calling goroutine and hands it another one, or gives its place up.
+func (p *Pool[T]) next(ended *lane[T]) (l *lane[T], item T, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting.len() > 0 {
-		return p.waiting.pop(), true
-	}
+	ended.running--
 	p.running--
-	if p.running == 0 && p.idle != nil {
+	l, item, ok = p.take() // no second one can start: all places were taken, or those that wait were at their bounds
+	p.forget(ended)
+	p.tellIdle()
+	return l, item, ok
+}
+
+// take counts the item as running whose turn it is among those that may start. p.mu is held.
+func (p *Pool[T]) take() (l *lane[T], item T, ok bool) {
+	for range p.turns.len() {
+		l = *p.turns.at(0)
+		if ok = p.mayStart(l); ok {
+			item = l.waiting.pop()
+			p.waiting--
+			l.running++
+			p.running++
+		}
+		switch {
+		case l.waiting.len() == 0:
+			p.turns.pop()
+		case p.turns.len() > 1:
+			p.turns.push(p.turns.pop())
+		}
+		if ok {
+			return l, item, true
+		}
+	}
+	return nil, item, false
+}
+
+// mayStart says whether a lane may start one more item. p.mu is held.
+func (p *Pool[T]) mayStart(l *lane[T]) bool { return l.running < l.bound && p.running < p.size }
+
+// lane returns a lane, and makes it if it is new. p.mu is held.
+func (p *Pool[T]) lane(name string) *lane[T] {
+	l := p.lanes[name]
+	if l == nil {
+		l = &lane[T]{name: name, bound: p.initial}
+		p.lanes[name] = l
+	}
+	return l
+}
+
+// forget drops a lane of which there is nothing to know, if there are many. p.mu is held.
+func (p *Pool[T]) forget(l *lane[T]) {
+	if len(p.lanes) > keptLanes && l.running == 0 && l.waiting.len() == 0 && l.bound == p.initial {
+		delete(p.lanes, l.name)
+	}
+}
+
+// tellIdle wakes those who wait for an idle pool, when it is. p.mu is held.
+func (p *Pool[T]) tellIdle() {
+	if p.running == 0 && p.waiting == 0 && p.idle != nil {
 		close(p.idle)
 		p.idle = nil
 	}
-	return item, false
 }

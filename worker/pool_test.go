@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -16,13 +17,13 @@ import (
 func TestPoolRunsInOrder(t *testing.T) {
 	var ran []int // by one goroutine at a time, one after another
 	gate := make(chan struct{})
-	p := NewPool(1, func(i int) {
+	p := NewPool(1, 1, func(i int) {
 		<-gate
 		ran = append(ran, i)
 	})
 	var want []int
 	for i := 0; i < 100; i += 2 {
-		p.Add(i, i+1)
+		p.Add("lane", i, i+1)
 		want = append(want, i, i+1)
 	}
 	if p.Running() != 1 || p.Waiting() != 99 {
@@ -38,11 +39,11 @@ func TestPoolRunsInOrder(t *testing.T) {
 func TestPoolRunsAtMostSize(t *testing.T) {
 	for size, want := range map[int]int{-1: 1, 0: 1, 1: 1, 3: 3, 50: 20} {
 		started, gate := make(chan struct{}, 20), make(chan struct{})
-		p := NewPool(size, func(int) {
+		p := NewPool(size, 100, func(int) {
 			started <- struct{}{}
 			<-gate
 		})
-		p.Add(make([]int, 20)...)
+		p.Add("lane", make([]int, 20)...)
 		for range want {
 			await(t, started, "start")
 		}
@@ -59,9 +60,9 @@ func TestPoolRunsAtMostSize(t *testing.T) {
 
 func TestPoolIdleHoldsNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	p := NewPool(8, func(int) {})
+	p := NewPool(8, 8, func(int) {})
 	for range 10 {
-		p.Add(make([]int, 100)...)
+		p.Add("lane", make([]int, 100)...)
 		waitIdle(t, p)
 	}
 	goleak.VerifyNone(t, before)
@@ -70,18 +71,18 @@ func TestPoolIdleHoldsNoGoroutine(t *testing.T) {
 func TestPoolWithdraw(t *testing.T) {
 	gate := make(chan struct{})
 	var ran []int
-	p := NewPool(1, func(i int) {
+	p := NewPool(1, 1, func(i int) {
 		<-gate
 		ran = append(ran, i)
 	})
-	p.Add(0, 1, 2, 3, 4, 5, 6)
+	p.Add("lane", 0, 1, 2, 3, 4, 5, 6)
 	if got := p.Withdraw(func(i int) bool { return i%3 == 0 }); !slices.Equal(got, []int{3, 6}) {
 		t.Errorf("withdrew %v, want [3 6]: 0 has started", got)
 	}
 	if got := p.Withdraw(func(i int) bool { return i > 10 }); got != nil {
 		t.Errorf("withdrew %v, want nothing", got)
 	}
-	p.Add(7)
+	p.Add("lane", 7)
 	if got := p.Withdraw(func(i int) bool { return i == 1 }); !slices.Equal(got, []int{1}) {
 		t.Errorf("withdrew %v, want [1]", got)
 	}
@@ -93,7 +94,7 @@ func TestPoolWithdraw(t *testing.T) {
 	if !slices.Equal(ran, []int{0, 2, 4, 5, 7}) {
 		t.Errorf("ran %v, want [0 2 4 5 7]", ran)
 	}
-	p.Add()
+	p.Add("lane")
 	if got := p.Withdraw(nil); got != nil {
 		t.Errorf("withdrew %v from an idle pool", got)
 	}
@@ -101,8 +102,8 @@ func TestPoolWithdraw(t *testing.T) {
 
 func TestPoolWaitEndsWithItsContext(t *testing.T) {
 	gate := make(chan struct{})
-	p := NewPool(1, func(int) { <-gate })
-	p.Add(1, 2)
+	p := NewPool(1, 1, func(int) { <-gate })
+	p.Add("lane", 1, 2)
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
@@ -120,13 +121,13 @@ func TestPoolWaitEndsWithItsContext(t *testing.T) {
 // TestPoolSurvivesGoexit: a test's FailNow in a handler must fail that test, not hang it.
 func TestPoolSurvivesGoexit(t *testing.T) {
 	var ran atomic.Int32
-	p := NewPool(2, func(i int) {
+	p := NewPool(2, 2, func(i int) {
 		ran.Add(1)
 		if i%2 == 0 {
 			runtime.Goexit()
 		}
 	})
-	p.Add(0, 1, 2, 3, 4, 5, 6, 7, 8)
+	p.Add("lane", 0, 1, 2, 3, 4, 5, 6, 7, 8)
 	waitIdle(t, p)
 	if ran.Load() != 9 {
 		t.Errorf("%d of 9 items ran", ran.Load())
@@ -136,16 +137,16 @@ func TestPoolSurvivesGoexit(t *testing.T) {
 func TestPoolMayBeCalledByItsItems(t *testing.T) {
 	var ran atomic.Int32
 	var p *Pool[int]
-	p = NewPool(2, func(i int) {
+	p = NewPool(2, 2, func(i int) {
 		ran.Add(1)
 		if i > 0 {
-			p.Add(i-1, i-1)
+			p.Add("lane", i-1, i-1)
 		}
 		if p.Running() < 1 || p.Waiting() < 0 {
 			t.Error("an item that runs is not counted")
 		}
 	})
-	p.Add(10)
+	p.Add("lane", 10)
 	waitIdle(t, p)
 	if ran.Load() != 1<<11-1 {
 		t.Errorf("%d items ran, want %d", ran.Load(), 1<<11-1)
@@ -154,13 +155,18 @@ func TestPoolMayBeCalledByItsItems(t *testing.T) {
 
 // TestPoolLosesNothing calls everything from everywhere: each item is run or withdrawn, once.
 func TestPoolLosesNothing(t *testing.T) {
-	const producers, perProducer, size = 4, 5000, 3
+	const producers, perProducer, size, lanes = 4, 5000, 3, 2
 	fate := make([]atomic.Int32, producers*perProducer)
 	var running atomic.Int32
-	p := NewPool(size, func(i int) {
+	var runningOf [lanes]atomic.Int32
+	p := NewPool(size, 1, func(i int) {
 		if running.Add(1) > size {
 			t.Error("more items run than the pool allows")
 		}
+		if runningOf[i%lanes].Add(1) == size {
+			t.Error("one lane has all places")
+		}
+		defer runningOf[i%lanes].Add(-1)
 		fate[i].Add(1)
 		if i%7 == 0 {
 			runtime.Gosched()
@@ -173,12 +179,14 @@ func TestPoolLosesNothing(t *testing.T) {
 		producing.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(n)))
 			for i := 0; i < perProducer; {
-				batch := make([]int, 0, 40)
+				var batch [lanes][]int
 				for range min(1+random.IntN(40), perProducer-i) {
-					batch = append(batch, n*perProducer+i)
+					batch[i%lanes] = append(batch[i%lanes], n*perProducer+i)
 					i++
 				}
-				p.Add(batch...)
+				for lane, items := range batch {
+					p.Add(fmt.Sprint(lane), items...)
+				}
 			}
 		})
 	}
@@ -195,15 +203,23 @@ func TestPoolLosesNothing(t *testing.T) {
 		})
 	}
 	others.Go(func() {
+		for bound := 0; ctx.Err() == nil; bound = (bound + 1) % size {
+			if p.Bound("0", bound); bound == 0 {
+				runtime.Gosched()
+			}
+		}
+		p.Bound("0", 1)
+	})
+	others.Go(func() {
 		for ctx.Err() == nil {
 			p.Wait(ctx)
 			runtime.Gosched()
 		}
 	})
 	producing.Wait()
-	waitIdle(t, p)
 	cancel()
 	others.Wait()
+	waitIdle(t, p)
 	for i := range fate {
 		if n := fate[i].Load(); n != 1 {
 			t.Fatalf("item %d was run or withdrawn %d times", i, n)
