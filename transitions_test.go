@@ -90,8 +90,8 @@ func (m *machine) taken(id dispatch.TaskID, want bool) {
 
 func status(s int) func(*http.Request) int { return func(*http.Request) int { return s } }
 
-// hang answers when the exchange is aborted, which is not at all.
-func hang(r *http.Request) int {
+// hangs answers when the exchange is aborted, which is not at all.
+func hangs(r *http.Request) int {
 	<-r.Context().Done()
 	return 0
 }
@@ -128,14 +128,14 @@ func TestTransitions(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 			m.gone(id, 1)
 		}},
-		{"04 ready to dispatched", hang, func(m *machine) {
+		{"04 ready to dispatched", hangs, func(m *machine) {
 			id := m.put(dispatch.Task{})
 			m.start()
 			if info := m.is(id, dispatch.TaskRunning, 0, 0); info.Token == 0 || info.LeasedBy != m.d.Worker() || len(m.calls) != 1 {
 				m.Errorf("token %d, worker %s, %d calls", info.Token, info.LeasedBy, len(m.calls))
 			}
 		}},
-		{"05 run now: scheduled, ready, dispatched to dispatched", hang, func(m *machine) {
+		{"05 run now: scheduled, ready, dispatched to dispatched", hangs, func(m *machine) {
 			id := m.put(dispatch.Task{Delay: time.Hour})
 			m.ok(m.d.PauseQueue(m.Context(), machineQueue))
 			m.start()
@@ -175,7 +175,7 @@ func TestTransitions(t *testing.T) {
 				m.Errorf("attempt %+v", info.Progress.History[0])
 			}
 		}},
-		{"08 dispatched to scheduled: a time-out", hang, func(m *machine) {
+		{"08 dispatched to scheduled: a time-out", hangs, func(m *machine) {
 			id := m.put(dispatch.Task{Timeout: time.Minute})
 			m.start()
 			time.Sleep(time.Minute + time.Second)
@@ -238,7 +238,7 @@ func TestTransitions(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			m.gone(failed, 1)
 		}},
-		{"14 the queue is deleted", hang, func(m *machine) {
+		{"14 the queue is deleted", hangs, func(m *machine) {
 			runs, waits := m.put(dispatch.Task{}), m.put(dispatch.Task{Delay: time.Hour})
 			m.start()
 			m.ok(m.d.DeleteQueue(m.Context(), machineQueue))
