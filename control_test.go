@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,24 +58,24 @@ func TestReplay(t *testing.T) {
 	}
 	other := e.enqueue(dispatch.Task{Kind: "other", Retry: twice})
 	e.run()
-	if n, err := e.d.ReplayTasks(t.Context(), dispatch.DefaultQueue, ids[0], "none"); n != 1 || err != nil {
-		t.Errorf("%d replayed, %v", n, err)
+	waiting, err := e.d.ReplayTasks(t.Context(), dispatch.DefaultQueue, []dispatch.TaskID{"none", ids[0]}, dispatch.ReplayOptions{})
+	if err != nil || !slices.Equal(waiting, []dispatch.TaskID{"", ids[0]}) {
+		t.Errorf("replayed %q, %v", waiting, err)
 	}
 	e.run()
 	if e.seen.of(ids[0]) != "retry dead retry dead" {
 		t.Errorf("outcomes %q", e.seen.of(ids[0]))
 	}
 	well.Store(true)
-	if n, err := e.d.ReplayDead(t.Context(), dispatch.DefaultQueue, dispatch.Filter{Kind: "k"}); n != 250 || err != nil {
+	if n, err := e.d.ReplayDead(t.Context(), dispatch.DefaultQueue, dispatch.Filter{Kind: "k"}, dispatch.ReplayOptions{}); n != 250 || err != nil {
 		t.Errorf("%d replayed, %v", n, err)
 	}
 	e.run()
 	if n := e.seen.count(dispatch.Succeeded); n != 250 || e.task(other).State != dispatch.TaskDead {
 		t.Errorf("%d succeeded, the other is %s", n, e.task(other).State)
 	}
-	if n, err := e.d.ReplayDead(t.Context(), "nowhere", dispatch.Filter{}); n != 0 || err != nil {
+	if n, err := e.d.ReplayDead(t.Context(), "nowhere", dispatch.Filter{}, dispatch.ReplayOptions{}); n != 0 || err != nil {
 		t.Errorf("%d replayed, %v", n, err)
 	}
-	requireField(t, func() error { _, err := e.d.ReplayTasks(t.Context(), "~"); return err }(), "Task.Queue")
 	e.check(dispatch.DefaultQueue)
 }

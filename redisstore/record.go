@@ -16,8 +16,8 @@ import (
 // looks into:
 //
 //	1     format version
-//	2-5   generation of the queue: rises with every purge         written by enqueue.lua
-//	6-11  created, ms                                             written by enqueue.lua
+//	2-5   generation of the queue: rises with every purge         written by enqueue.lua and replay.lua
+//	6-11  created, or replayed, ms                                written by enqueue.lua and replay.lua
 //	12    flags: bit 0 = named, bit 1 = derived, bit 2 = with requirements
 //	13-16 timeout, ms
 //	17-   with requirements: their length (2), and they as text, as in requires.go; then

@@ -1,35 +1,60 @@
--- replay: make dead tasks wait again, due now, as if they had never been attempted.
+-- replay: make dead tasks wait again, due now, as if they had just been stored.
 -- KEYS[1] dead   zset  dead and retained, score = expiry ms
 -- KEYS[2] due    zset  score = due ms
 -- KEYS[3] tasks  hash  task ID -> record
 -- KEYS[4] state  hash  task ID -> progress
+-- KEYS[5] meta   hash  settings and counters of the queue
 -- ARGV[1] now    ms; '' = server TIME
--- ARGV[2..] IDs  of tasks
--- returns {moved 0 | 1, ms until the earliest task is due or -1, one digit per ID: 1 replayed, 0 it is not dead}
+-- ARGV[2] bytes  of records after which no further task is replayed
+-- ARGV[3..] repeated: task ID, the ID that it gets, which no other call ever gives; '' = it keeps its own
+-- returns {how many tasks were read, moved 0 | 1, ms until the earliest task is due or -1, one digit per task read:
+--          1 it waits again, by this run or under its new ID by an earlier one, 0 it is not dead, or the new ID exists}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
--- cost    O(IDs * log n)
+-- cost    O(tasks * log n)
 local now = clock(ARGV[1])
+local limit, instant = tonumber(ARGV[2]), string.format('%d', now)
 local before = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
-local codes, ids, due = {}, {}, {}
-local instant = string.format('%d', now)
-for i = 2, #ARGV do
-  local id = ARGV[i]
-  local expiry = redis.call('ZSCORE', KEYS[1], id)
-  codes[i - 1] = '0'
-  if expiry and not due[id] and redis.call('HEXISTS', KEYS[3], id) == 1 then
-    codes[i - 1] = '1'
-    due[id] = true
-    ids[#ids + 1] = id
+-- A new stamp: a purge that has begun before now does not mean what waits from now on.
+local fresh = stamp(tonumber(redis.call('HGET', KEYS[5], 'generation') or 1), now)
+local codes, old, left, due, records, taken, size, moved = {}, {}, {}, {}, {}, {}, 0, 0
+for i = 3, #ARGV, 2 do
+  local id, new = ARGV[i], ARGV[i + 1]
+  local length = redis.call('HSTRLEN', KEYS[3], id)
+  if size > 0 and size + length > limit then
+    break
+  end
+  local renamed = new ~= ''
+  local target = renamed and new or id
+  local exists = renamed and redis.call('HEXISTS', KEYS[3], new) == 1
+  local dead = length > 0 and redis.call('ZSCORE', KEYS[1], id)
+  codes[#codes + 1] = '0'
+  if taken[id] or taken[target] then
+    codes[#codes] = '0' -- twice in one call: the first counts
+  elseif dead and not exists then
+    codes[#codes], size = '1', size + length
+    taken[id], taken[target] = true, true
+    local record = restamped(redis.call('HGET', KEYS[3], id), fresh, renamed)
+    local n = #records
+    records[n + 1], records[n + 2] = target, record
+    due[n + 1], due[n + 2] = instant, target
+    old[#old + 1] = id
+    if renamed then
+      left[#left + 1] = id
+    end
+  elseif exists and not dead then
+    codes[#codes], moved, taken[id] = '1', 1, true -- an earlier run of this call did it, and the answer that said so is lost
   end
 end
-if #ids > 0 then
-  redis.call('ZREM', KEYS[1], unpack(ids)) -- a removal first: memory pressure never refuses it, and then not what follows
-  redis.call('HDEL', KEYS[4], unpack(ids))
-  local entries = {}
-  for i, id in ipairs(ids) do
-    entries[2 * i - 1], entries[2 * i] = instant, id
+if #old > 0 then
+  redis.call('ZREM', KEYS[1], unpack(old)) -- a removal first: memory pressure never refuses it, and then not what follows
+  redis.call('HDEL', KEYS[4], unpack(old))
+  if #left > 0 then
+    redis.call('HDEL', KEYS[3], unpack(left))
   end
-  redis.call('ZADD', KEYS[2], unpack(entries))
+  redis.call('HSET', KEYS[3], unpack(records))
+  redis.call('ZADD', KEYS[2], unpack(due))
+  if not before or now < tonumber(before) then
+    moved = 1
+  end
 end
-local moved = #ids > 0 and (not before or now < tonumber(before))
-return {moved and 1 or 0, untilFirst(KEYS[2], now), table.concat(codes)}
+return {#codes, moved, untilFirst(KEYS[2], now), table.concat(codes)}

@@ -166,31 +166,6 @@ func (r *random) sweepSome() {
 	}
 }
 
-func (r *random) deleteSome() {
-	var ids []string
-	for id := range r.model.tasks {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	id := "none"
-	if len(ids) > 0 {
-		id = pick(r, ids)
-	}
-	t := r.model.tasks[id]
-	tombstone := r.millis(time.Minute)
-	if t != nil && t.expires > 0 {
-		tombstone = 0
-	}
-	r.did("delete task %s tombstone %v", id, tombstone)
-	err := r.store.DeleteTask(r.ctx, queue, dispatch.TaskID(id), tombstone)
-	if t == nil {
-		r.fails("delete", err, dispatch.ErrTaskNotFound)
-		return
-	}
-	r.ok(err)
-	r.model.drop(t, tombstone)
-}
-
 func (r *random) purgeAll() {
 	if !r.model.exists {
 		return

@@ -48,6 +48,7 @@ var groups = []struct {
 	{"Queues", queueCases},
 	{"DeleteQueue", deleteQueueCases},
 	{"Tasks", taskCases},
+	{"Delete", deleteCases},
 	{"Reschedule", rescheduleCases},
 	{"Replay", replayCases},
 	{"Purge", purgeCases},
