@@ -6,9 +6,12 @@ import (
 	"slices"
 )
 
-// deadBatch is how many dead tasks one call of the store replays or deletes, which holds it for less than a millisecond
-// if they are of 1 KiB or less.
-const deadBatch = 100
+// How many dead tasks one call of the store replays or deletes. It holds the store for about half a millisecond if they
+// are of 1 KiB or less; a replay writes them, too.
+const (
+	replayBatch = 50
+	deleteBatch = 100
+)
 
 // ReplayOptions say how dead tasks are replayed. The zero value is ready for use.
 type ReplayOptions struct {
@@ -21,7 +24,7 @@ type ReplayOptions struct {
 // new CreatedAt, and without the history of the attempts that they have had. It returns for each ID the one under which
 // the task waits now, or "" when there was no such dead task.
 //
-// After an error the tasks before it wait again, as the returned IDs say; with ErrUncertain up to a hundred more of them
+// After an error the tasks before it wait again, as the returned IDs say; with ErrUncertain up to fifty more of them
 // may. With NewIDs a lost answer is asked for again, and one that has run to its end meanwhile counts as not dead.
 func (c *Client) ReplayTasks(ctx context.Context, queue string, ids []TaskID, o ReplayOptions) ([]TaskID, error) {
 	if err := validateQueueName("Task.Queue", queue); err != nil {
@@ -34,7 +37,7 @@ func (c *Client) ReplayTasks(ctx context.Context, queue string, ids []TaskID, o 
 	}
 	waiting := make([]TaskID, 0, len(ids))
 	var err error
-	for part := range slices.Chunk(ids, deadBatch) {
+	for part := range slices.Chunk(ids, replayBatch) {
 		var replayed []TaskID
 		replayed, err = c.replayBatch(ctx, queue, part, o)
 		if waiting = append(waiting, replayed...); err != nil {
@@ -77,7 +80,7 @@ func (c *Client) ReplayDead(ctx context.Context, queue string, f Filter, o Repla
 	if err != nil {
 		return 0, err
 	}
-	for part := range slices.Chunk(ids, deadBatch) {
+	for part := range slices.Chunk(ids, replayBatch) {
 		waiting, err := c.replayBatch(ctx, queue, part, o)
 		for _, id := range waiting {
 			if id != "" {
@@ -99,7 +102,7 @@ func (c *Client) DeleteDead(ctx context.Context, queue string, f Filter) (delete
 	if err != nil {
 		return 0, err
 	}
-	for part := range slices.Chunk(ids, deadBatch) {
+	for part := range slices.Chunk(ids, deleteBatch) {
 		removed, err := c.store.DeleteTasks(ctx, queue, part, DeleteOptions{DeadOnly: true})
 		for _, done := range removed {
 			if done {

@@ -16,9 +16,16 @@ local limit, instant = tonumber(ARGV[2]), string.format('%d', now)
 local before = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 -- A new stamp: a purge that has begun before now does not mean what waits from now on.
 local fresh = stamp(tonumber(redis.call('HGET', KEYS[5], 'generation') or 1), now)
-local codes, old, left, due, records, taken, size, moved = {}, {}, {}, {}, {}, {}, 0, 0
+local given = {}
 for i = 3, #ARGV, 2 do
-  local id, new = ARGV[i], ARGV[i + 1]
+  given[#given + 1] = ARGV[i]
+end
+local expiries = redis.call('ZMSCORE', KEYS[1], unpack(given))
+
+-- Decide everything first; records are read once it is known that they are not too many.
+local codes, old, targets, left, due, taken, size, moved = {}, {}, {}, {}, {}, {}, 0, 0
+for i, id in ipairs(given) do
+  local new = ARGV[2 * i + 2]
   local length = redis.call('HSTRLEN', KEYS[3], id)
   if size > 0 and size + length > limit then
     break
@@ -26,32 +33,34 @@ for i = 3, #ARGV, 2 do
   local renamed = new ~= ''
   local target = renamed and new or id
   local exists = renamed and redis.call('HEXISTS', KEYS[3], new) == 1
-  local dead = length > 0 and redis.call('ZSCORE', KEYS[1], id)
-  codes[#codes + 1] = '0'
-  if taken[id] or taken[target] then
-    codes[#codes] = '0' -- twice in one call: the first counts
-  elseif dead and not exists then
-    codes[#codes], size = '1', size + length
+  local dead = length > 0 and expiries[i]
+  codes[i] = '0'
+  local again = taken[id] or taken[target] -- twice in one call: the first counts
+  if dead and not exists and not again then
+    codes[i], size = '1', size + length
     taken[id], taken[target] = true, true
-    local record = restamped(redis.call('HGET', KEYS[3], id), fresh, renamed)
-    local n = #records
-    records[n + 1], records[n + 2] = target, record
-    due[n + 1], due[n + 2] = instant, target
-    old[#old + 1] = id
+    local n = #old + 1
+    old[n], targets[n] = id, target
+    due[2 * n - 1], due[2 * n] = instant, target
     if renamed then
       left[#left + 1] = id
     end
-  elseif exists and not dead then
-    codes[#codes], moved, taken[id] = '1', 1, true -- an earlier run of this call did it, and the answer that said so is lost
+  elseif exists and not dead and not again then
+    codes[i], moved, taken[id] = '1', 1, true -- an earlier run of this call did it, and the answer that said so is lost
   end
 end
 if #old > 0 then
+  local records = redis.call('HMGET', KEYS[3], unpack(old))
+  local entries = {}
+  for i, record in ipairs(records) do
+    entries[2 * i - 1], entries[2 * i] = targets[i], restamped(record, fresh, targets[i] ~= old[i])
+  end
   redis.call('ZREM', KEYS[1], unpack(old)) -- a removal first: memory pressure never refuses it, and then not what follows
   redis.call('HDEL', KEYS[4], unpack(old))
   if #left > 0 then
     redis.call('HDEL', KEYS[3], unpack(left))
   end
-  redis.call('HSET', KEYS[3], unpack(records))
+  redis.call('HSET', KEYS[3], unpack(entries))
   redis.call('ZADD', KEYS[2], unpack(due))
   if not before or now < tonumber(before) then
     moved = 1
