@@ -155,6 +155,33 @@ func TestDeleteDead(t *testing.T) {
 	e.check(dispatch.DefaultQueue)
 }
 
+// What is replayed between the listing and the deletion is left alone.
+func TestDeleteDeadWhileOneIsReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errTest) })
+		b.ok(d.Start(t.Context()))
+		for _, id := range []dispatch.TaskID{"a", "b", "c"} {
+			b.enqueue(d, dispatch.Task{ID: id, Kind: "k"})
+		}
+		time.Sleep(time.Second)
+		b.ok(d.PauseQueue(t.Context(), "default"))
+		b.store.onCall("DeleteTasks", func(ctx context.Context, do func() error) error {
+			if _, err := d.ReplayTasks(ctx, "default", []dispatch.TaskID{"b"}, dispatch.ReplayOptions{}); err != nil {
+				t.Error(err)
+			}
+			return do()
+		})
+		if n, err := d.DeleteDead(t.Context(), "default", dispatch.Filter{}); n != 2 || err != nil {
+			t.Errorf("%d deleted, %v", n, err)
+		}
+		if task, err := d.Task(t.Context(), "default", "b"); err != nil || task.State != dispatch.TaskWaiting {
+			t.Errorf("the one that waits again is %+v, %v", task, err)
+		}
+	})
+}
+
 func TestDeadLetterCallsAreChecked(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})
 	ctx, o := t.Context(), dispatch.ReplayOptions{}

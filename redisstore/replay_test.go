@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,37 @@ func TestReplayedRecord(t *testing.T) {
 		}
 		if read("y") != was["later"] {
 			t.Errorf("a record of another format became %q", read("y"))
+		}
+		sound(t, s, mail)
+	})
+}
+
+// A script call stops at the bytes that it may read and no sooner, also when it removes.
+func TestLongDeadTasksGoInSeveralCalls(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		for i, c := range []struct{ tasks, size, calls int }{{250, 1 << 10, 1}, {7, 200 << 10, 4}, {3, 900 << 10, 3}} {
+			var replays []dispatch.Replay
+			var gone []dispatch.TaskID
+			for j := range c.tasks {
+				id := fmt.Sprintf("t%d-%03d", i, j)
+				long := task(id)
+				long.Payload = make([]byte, c.size)
+				enqueue(t, s, long)
+				settle(t, s, dispatch.Dead, time.Hour, claim(t, s, alice, int64(1000*i+j+1), 1).Leased...)
+				replays = append(replays, dispatch.Replay{ID: long.ID})
+				gone = append(gone, long.ID)
+			}
+			before := f.sent("replay")
+			r, err := s.ReplayTasks(t.Context(), mail, replays)
+			if n := f.sent("replay") - before; err != nil || len(r.Replayed) != c.tasks || n < c.calls || n > c.calls+1 {
+				t.Errorf("%+v: %d replayed in %d calls, %v", c, len(r.Replayed), n, err)
+			}
+			before = f.sent("delete")
+			remove(t, s, 0, gone...)
+			if n := f.sent("delete") - before; n < c.calls || n > c.calls+1 {
+				t.Errorf("%+v: deleted in %d calls", c, n)
+			}
 		}
 		sound(t, s, mail)
 	})
