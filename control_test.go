@@ -1,9 +1,6 @@
 package dispatch_test
 
 import (
-	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,45 +33,4 @@ func TestReschedule(t *testing.T) {
 	requireField(t, e.d.RescheduleTask(t.Context(), "~", now, time.Time{}), "Task.Queue")
 	requireField(t, e.d.RescheduleTask(t.Context(), "q", "a b", time.Time{}), "Task.ID")
 	requireField(t, e.d.RescheduleTask(t.Context(), "q", now, dispatchtest.Start.AddDate(11, 0, 0)), "RescheduleTask.at")
-}
-
-// Dead tasks are replayed with a new budget of attempts, one by one and all at once.
-func TestReplay(t *testing.T) {
-	e := newEnv(t, dispatch.Options{})
-	var well atomic.Bool
-	for _, kind := range []string{"k", "other"} {
-		e.handle(kind, func(context.Context, *dispatch.Task) error {
-			if well.Load() {
-				return nil
-			}
-			return errors.New("down")
-		})
-	}
-	twice := &dispatch.RetryConfig{MaxAttempts: 2, MinBackoff: -1}
-	var ids []dispatch.TaskID
-	for range 250 {
-		ids = append(ids, e.enqueue(dispatch.Task{Kind: "k", Retry: twice}))
-	}
-	other := e.enqueue(dispatch.Task{Kind: "other", Retry: twice})
-	e.run()
-	if n, err := e.d.ReplayTasks(t.Context(), dispatch.DefaultQueue, ids[0], "none"); n != 1 || err != nil {
-		t.Errorf("%d replayed, %v", n, err)
-	}
-	e.run()
-	if e.seen.of(ids[0]) != "retry dead retry dead" {
-		t.Errorf("outcomes %q", e.seen.of(ids[0]))
-	}
-	well.Store(true)
-	if n, err := e.d.ReplayDead(t.Context(), dispatch.DefaultQueue, dispatch.Filter{Kind: "k"}); n != 250 || err != nil {
-		t.Errorf("%d replayed, %v", n, err)
-	}
-	e.run()
-	if n := e.seen.count(dispatch.Succeeded); n != 250 || e.task(other).State != dispatch.TaskDead {
-		t.Errorf("%d succeeded, the other is %s", n, e.task(other).State)
-	}
-	if n, err := e.d.ReplayDead(t.Context(), "nowhere", dispatch.Filter{}); n != 0 || err != nil {
-		t.Errorf("%d replayed, %v", n, err)
-	}
-	requireField(t, func() error { _, err := e.d.ReplayTasks(t.Context(), "~"); return err }(), "Task.Queue")
-	e.check(dispatch.DefaultQueue)
 }

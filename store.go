@@ -326,23 +326,23 @@ type QueueStore interface {
 
 // ReplayReply is what became of dead tasks.
 type ReplayReply struct {
-	// Replayed says for each ID whether it waits again.
+	// Replayed says for each task whether it waits again.
 	Replayed []bool
 	// Moved and Wait are as in EnqueueReply.
 	Moved bool
 	Wait  time.Duration
 }
 
-// Inspector reads tasks and puts single ones right.
+// Inspector reads tasks and puts them right.
 type Inspector interface {
 	// Task returns one task, or ErrTaskNotFound.
 	Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, error)
 	// Tasks returns one page of the tasks in a state, in no order. A task that is in the state during the whole listing
 	// is returned at least once. The cursor starts empty and is empty again after the last page.
 	Tasks(ctx context.Context, queue string, state TaskState, cursor string) (tasks []*TaskInfo, next string, err error)
-	// DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. Its name, if it is a named one, stays
-	// taken for tombstone, unless the task had ended and was only retained.
-	DeleteTask(ctx context.Context, queue string, id TaskID, tombstone time.Duration) error
+	// DeleteTasks removes tasks and says of each ID whether there was one. Of an ID that comes twice the first counts.
+	// After an error those before it are removed. Repeated after a lost answer it finds none any more, and says so.
+	DeleteTasks(ctx context.Context, queue string, ids []TaskID, o DeleteOptions) ([]bool, error)
 	// CancelTask ends a task that waits, or whose lease is c.Lease, as cancelled, and says whether it was one. It returns
 	// ErrTaskNotFound, ErrTaskEnded for one that has ended otherwise, and nil for one that was cancelled before.
 	CancelTask(ctx context.Context, queue string, c Cancellation) (cancelled bool, err error)
@@ -357,9 +357,28 @@ type Inspector interface {
 	// ErrConflict when somebody else edited it meanwhile, and an error of change as it is. A record that this version
 	// cannot read, or could not write again whole, is left alone.
 	EditTask(ctx context.Context, queue string, id TaskID, change func(*Task) error) error
-	// ReplayTasks makes dead tasks wait again, due now and without the attempts that they have had, and says of each ID
-	// whether it was a dead task's. After an error those before it are replayed.
-	ReplayTasks(ctx context.Context, queue string, ids []TaskID) (ReplayReply, error)
+	// ReplayTasks makes dead tasks wait again as if they had just been stored: due now, without the attempts that they
+	// have had, and with what a purge before means no more. It says of each whether it was dead and, with a NewID, that ID
+	// was free. Of a task that comes twice the first counts. After an error those before it are replayed. A call with
+	// NewIDs for all may be repeated: for those that wait under theirs already, it says the same again.
+	ReplayTasks(ctx context.Context, queue string, tasks []Replay) (ReplayReply, error)
+}
+
+// DeleteOptions say which tasks are deleted, and how.
+type DeleteOptions struct {
+	// Tombstone is how long the names of named tasks stay taken, unless the task had ended and was only retained.
+	Tombstone time.Duration
+	// DeadOnly leaves tasks alone that are not dead.
+	DeadOnly bool
+}
+
+// Replay is a dead task that is to wait again.
+type Replay struct {
+	// ID is the dead task's.
+	ID TaskID
+	// NewID is the ID under which it waits, if that is not empty: a generated one, which no other call uses. Then the task
+	// is not a named one any more.
+	NewID TaskID
 }
 
 // Cancellation ends a task.

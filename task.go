@@ -105,7 +105,7 @@ type TaskInfo struct {
 	Task
 	// State is where the task stands.
 	State TaskState
-	// CreatedAt is when the store took the task, by the store's clock, to the millisecond.
+	// CreatedAt is when the store took the task, or when it was last replayed, by the store's clock, to the millisecond.
 	CreatedAt time.Time
 	// Due is when the next attempt is due (waiting) and zero otherwise.
 	Due time.Time

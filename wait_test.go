@@ -223,7 +223,7 @@ func TestManyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 500
 		b := newBubble(t)
-		d := b.answers(dispatch.Options{GlobalConcurrency: n})
+		d := b.answers(dispatch.Options{GlobalConcurrency: n, Queues: []string{"default"}})
 		c := b.client(dispatch.ClientOptions{})
 		tasks := make([]dispatch.Task, n)
 		for i := range tasks {

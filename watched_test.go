@@ -231,6 +231,22 @@ func (w *watched) Cleanup(ctx context.Context, queue string, limit int) (bool, e
 	return answer(w, ctx, "Cleanup", func() (bool, error) { return w.Store.Cleanup(ctx, queue, limit) })
 }
 
+func (w *watched) Tasks(ctx context.Context, queue string, state dispatch.TaskState, cursor string) (tasks []*dispatch.TaskInfo, next string, err error) {
+	err = w.call(ctx, "Tasks", func() error {
+		tasks, next, err = w.Store.Tasks(ctx, queue, state, cursor)
+		return err
+	})
+	return tasks, next, err
+}
+
+func (w *watched) DeleteTasks(ctx context.Context, queue string, ids []dispatch.TaskID, o dispatch.DeleteOptions) ([]bool, error) {
+	return answer(w, ctx, "DeleteTasks", func() ([]bool, error) { return w.Store.DeleteTasks(ctx, queue, ids, o) })
+}
+
+func (w *watched) ReplayTasks(ctx context.Context, queue string, tasks []dispatch.Replay) (dispatch.ReplayReply, error) {
+	return answer(w, ctx, "ReplayTasks", func() (dispatch.ReplayReply, error) { return w.Store.ReplayTasks(ctx, queue, tasks) })
+}
+
 func (w *watched) Announce(ctx context.Context, hints []dispatch.Hint) error {
 	return w.call(ctx, "Announce", func() error { return w.Store.Announce(ctx, hints) })
 }

@@ -39,7 +39,7 @@ func finish(t *testing.T, s *testStore, id string) {
 	put(t, s, id)
 	_, err := s.Await(t.Context(), mail, []dispatch.TaskID{dispatch.TaskID(id)})
 	ok(t, err)
-	ok(t, s.DeleteTask(t.Context(), mail, dispatch.TaskID(id), 0))
+	remove(t, s, 0, dispatch.TaskID(id))
 }
 
 // After an interruption whoever waits is told, for messages may have been missed, and hears again.
@@ -96,7 +96,7 @@ func TestSettleWithoutTheRightToPublish(t *testing.T) {
 	if r, err := s.Settle(t.Context(), settleRequest(1, dispatch.Succeeded, time.Hour, leased...)); err != nil || !r.Applied[0] {
 		t.Errorf("settled: %+v, %v", r, err)
 	}
-	ok(t, s.DeleteTask(t.Context(), mail, "b", 0))
+	remove(t, &testStore{Store: s}, 0, "b")
 	if ended, err := s.Await(t.Context(), mail, []dispatch.TaskID{"a", "b"}); err != nil || len(ended) != 2 {
 		t.Errorf("ended: %v, %v", ended, err)
 	}

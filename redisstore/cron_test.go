@@ -304,7 +304,7 @@ func TestDerivedAfterABrokenPurge(t *testing.T) {
 			if got := enqueue(t, s, derived, plain, task("unnamed")).Duplicate; !slices.Equal(got, []bool{taken, false, false}) {
 				t.Errorf("taken are %v, want %v for the first and no more", got, taken)
 			}
-			ok(t, s.DeleteTask(t.Context(), mail, "plain", 0))
+			remove(t, s, 0, "plain")
 			s.advance(time.Hour + time.Millisecond)
 		}
 		sound(t, s, mail)

@@ -10,7 +10,7 @@
 //	PREFIX:{queue}:due         zset    task ID → due time, ms; below zero: at once
 //	PREFIX:{queue}:leased      zset    task ID → end of lease, ms
 //	PREFIX:{queue}:leases      hash    task ID → token, worker, claim number, attempt
-//	PREFIX:{queue}:tasks       hash    task ID → record, changed by edits only
+//	PREFIX:{queue}:tasks       hash    task ID → record, changed by edits and replays only
 //	PREFIX:{queue}:state       hash    task ID → progress, from the first failed attempt on
 //	PREFIX:{queue}:done        zset    succeeded and retained: task ID → expiry, ms
 //	PREFIX:{queue}:dead        zset    dead and retained: task ID → expiry, ms
@@ -41,7 +41,7 @@
 // nothing can fail, because Redis does not roll back. Enqueue, the creation of a queue and the storing of a cron entry
 // begin with a write that a full server refuses; all others begin with a removal, which a full server never refuses, so
 // that it can be drained. A script that runs twice for one call does no harm: enqueue, claim and settle are numbered and
-// answer the same, extend goes by the lease, and what is done to a cron entry by its revision.
+// answer the same, extend goes by the lease, what is done to a cron entry by its revision, and a replay under new IDs by these.
 //
 // # What this does not promise
 //

@@ -88,7 +88,10 @@ func TestFullServer(t *testing.T) {
 		t.Errorf("await: %v, %v", ended, err)
 	}
 	ok(t, s.EditTask(ctx, mail, leased[1].Task.ID, func(t *dispatch.Task) error { t.Payload = append(t.Payload, payload...); return nil }))
-	ok(t, s.DeleteTask(ctx, mail, leased[4].Task.ID, time.Hour))
+	if r, err := s.ReplayTasks(ctx, mail, []dispatch.Replay{{ID: leased[2].Task.ID, NewID: "replayed"}}); err != nil || !r.Replayed[0] {
+		t.Errorf("replay: %+v, %v", r, err)
+	}
+	remove(t, s, time.Hour, leased[4].Task.ID)
 	q, err := s.Queue(ctx, mail)
 	ok(t, err)
 	if replaced, err := s.ReplaceQueue(ctx, *q); err != nil || !replaced {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,6 +85,15 @@ func ids(leased []dispatch.Leased) string {
 	return text
 }
 
+// remove deletes tasks that must be there.
+func remove(t testing.TB, s *testStore, tombstone time.Duration, ids ...dispatch.TaskID) {
+	t.Helper()
+	deleted, err := s.DeleteTasks(t.Context(), mail, ids, dispatch.DeleteOptions{Tombstone: tombstone})
+	if err != nil || len(deleted) != len(ids) || slices.Contains(deleted, false) {
+		t.Fatalf("deleted: %v, %v", deleted, err)
+	}
+}
+
 func sound(t testing.TB, s *testStore, queue string) {
 	t.Helper()
 	if err := s.CheckInvariants(context.WithoutCancel(t.Context()), queue); err != nil {
@@ -139,7 +149,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 				t.Fatalf("%s tasks: %d, %v", state, len(page), err)
 			}
 		}
-		if r, err := s.ReplayTasks(ctx, mail, []dispatch.TaskID{leased[1].Task.ID}); err != nil || !r.Replayed[0] {
+		if r, err := s.ReplayTasks(ctx, mail, []dispatch.Replay{{ID: leased[1].Task.ID}}); err != nil || !r.Replayed[0] {
 			t.Fatalf("replayed: %+v, %v", r, err)
 		}
 		_, err = s.RescheduleTask(ctx, mail, dispatch.Task{ID: leased[1].Task.ID, Delay: time.Minute})
@@ -150,7 +160,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 		if done, err := s.CancelTask(ctx, mail, dispatch.Cancellation{ID: leased[1].Task.ID}); err != nil || !done {
 			t.Fatalf("cancelled: %v, %v", done, err)
 		}
-		ok(t, s.DeleteTask(ctx, mail, leased[3].Task.ID, time.Hour))
+		remove(t, s, time.Hour, leased[3].Task.ID)
 		_, err = s.Counts(ctx, mail)
 		ok(t, err)
 		_, err = s.Rest(ctx, []dispatch.Hint{{Queue: mail, Wait: -1}})

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/dispatchkit/dispatch"
 )
@@ -137,21 +136,4 @@ func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
 		t.ExpiresAt = millis(at)
 	}
 	return t, err
-}
-
-// DeleteTask implements dispatch.Inspector.
-func (s *Store) DeleteTask(ctx context.Context, queue string, id dispatch.TaskID, tombstone time.Duration) error {
-	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta}
-	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, s.now(), ms(tombstone), string(id), s.endedChannel(), queue)
-	switch {
-	case err != nil:
-		return err
-	case v == int64(-1):
-		return dispatch.ErrTaskNotFound
-	}
-	if kept, _ := v.(int64); kept > 0 {
-		s.noteExpiry(ctx, queue, wait(kept))
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ func TestKeyNames(t *testing.T) {
 	}
 	settle(t, s, dispatch.Succeeded, time.Hour, claim(t, s, alice, 3, 1).Leased...)
 	claim(t, s, alice, 4, 2)
-	ok(t, s.DeleteTask(t.Context(), mail, "n", time.Hour))
+	remove(t, s, time.Hour, "n")
 	ok(t, s.Announce(t.Context(), []dispatch.Hint{{Queue: mail}}))
 	want := []string{
 		"dispatch:{a.b-c_D}:meta",

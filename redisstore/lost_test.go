@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,7 +103,7 @@ func TestLostAnswerOfSettle(t *testing.T) {
 }
 
 // Every other call is repeated by the store itself, and answers as if nothing had been lost. Two cannot know: whether
-// CreateQueue created, and whether DeleteTask deleted.
+// CreateQueue created, and what DeleteTasks deleted.
 func TestLostAnswers(t *testing.T) {
 	onTwo(t, func(t *testing.T, b backend) {
 		s, f := flaky(t, b)
@@ -179,12 +180,38 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("queues: %v, %v", names, err)
 		}
 		lose("delete")
-		if err := s.DeleteTask(ctx, mail, "e", 0); err != nil && !errors.Is(err, dispatch.ErrTaskNotFound) {
-			t.Error(err)
+		if deleted, err := s.DeleteTasks(ctx, mail, []dispatch.TaskID{"e"}, dispatch.DeleteOptions{}); err != nil || len(deleted) != 1 {
+			t.Errorf("deleted: %v, %v", deleted, err)
+		}
+		if c, err := s.Counts(ctx, mail); err != nil || c.Ready != 0 {
+			t.Errorf("counts: %+v, %v", c, err)
 		}
 		sound(t, s, mail)
 		lose("hmget", "unlink")
 		ok(t, s.DeleteQueue(ctx, mail))
+	})
+}
+
+// A replay under new IDs is repeated by the store; one that keeps the IDs is not, because a task may be dead again by then.
+func TestLostAnswerOfReplay(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		put(t, s, "a", "b")
+		settle(t, s, dispatch.Dead, time.Hour, claim(t, s, alice, 1, 2).Leased...)
+		f.plan("replay", lostReply, lostReply)
+		r, err := s.ReplayTasks(t.Context(), mail, []dispatch.Replay{{ID: "a", NewID: "x"}, {ID: "none", NewID: "y"}})
+		if err != nil || !slices.Equal(r.Replayed, []bool{true, false}) || !r.Moved {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		f.plan("replay", lostReply)
+		r, err = s.ReplayTasks(t.Context(), mail, []dispatch.Replay{{ID: "b"}})
+		if !errors.Is(err, dispatch.ErrUncertain) || len(r.Replayed) != 0 {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		if got := ids(claim(t, s, alice, 2, 10).Leased); got != "b x " {
+			t.Errorf("claimed %q", got)
+		}
+		sound(t, s, mail)
 	})
 }
 

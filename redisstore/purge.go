@@ -8,6 +8,9 @@ import (
 	"github.com/dispatchkit/dispatch"
 )
 
+// purgeBatch is how many tasks one slice of a purge looks at. In a long queue each that it removes costs about 10 µs.
+const purgeBatch = 50
+
 // PurgeQueue implements dispatch.QueueStore. The first call raises the queue's generation: from then on no script hands
 // out a task of an older one. Slices remove the old tasks; should they end halfway, claims drop the rest as they meet it.
 func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Duration) error {
@@ -54,7 +57,7 @@ func (s *Store) purgeSlice(ctx context.Context, name string, ids []string) (remo
 	k := s.queueKeys(name)
 	keys := []string{k.due, k.tasks, k.state, k.names, k.meta}
 	for len(ids) > 0 {
-		v, err := s.run(ctx, evenUncertain, s.scripts.purgeSlice, keys, withIDs(ids, s.now(), maxScriptBytes)...)
+		v, err := s.run(ctx, evenUncertain, s.scripts.purgeSlice, keys, withIDs(ids[:min(len(ids), purgeBatch)], s.now(), maxScriptBytes)...)
 		if err != nil {
 			return removed, err
 		}

@@ -16,8 +16,8 @@ import (
 // looks into:
 //
 //	1     format version
-//	2-5   generation of the queue: rises with every purge         written by enqueue.lua
-//	6-11  created, ms                                             written by enqueue.lua
+//	2-5   generation of the queue: rises with every purge         written by enqueue.lua and replay.lua
+//	6-11  created, or replayed, ms                                written by enqueue.lua and replay.lua
 //	12    flags: bit 0 = named, bit 1 = derived, bit 2 = with requirements, bit 3 = with a dedup window of its own
 //	13-16 timeout, ms
 //	-     with a dedup window: ms (5); then
@@ -81,7 +81,7 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 
 	retention := t.Retention.Milliseconds()
 	w.mapOf(present(t.Kind != "", t.URL != "", t.Method != "", len(t.Header) > 0, len(t.Payload) > 0, t.Retry != nil,
-		len(t.Metadata) > 0, sub.Named, t.Secret != "", retention != 0))
+		len(t.Metadata) > 0, sub.Named || sub.Nonce != 0, t.Secret != "", retention != 0))
 	w.stringField(fieldKind, t.Kind)
 	w.stringField(fieldURL, t.URL)
 	w.stringField(fieldMethod, t.Method)
@@ -112,7 +112,7 @@ func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
 			w.string(t.Metadata[name])
 		}
 	}
-	if sub.Named {
+	if sub.Named || sub.Nonce != 0 { // one that was replayed under another ID has it still
 		w.field(fieldNonce)
 		w.uint(sub.Nonce)
 	}

@@ -8,28 +8,32 @@ import (
 )
 
 // ReplayTasks implements dispatch.Inspector.
-func (s *Store) ReplayTasks(ctx context.Context, queue string, ids []dispatch.TaskID) (dispatch.ReplayReply, error) {
+func (s *Store) ReplayTasks(ctx context.Context, queue string, tasks []dispatch.Replay) (dispatch.ReplayReply, error) {
 	var out dispatch.ReplayReply
 	k := s.queueKeys(queue)
-	for len(ids) > 0 {
-		part := ids[:min(len(ids), maxScriptItems)]
-		ids = ids[len(part):]
-		args := []any{s.now()}
-		for _, id := range part {
-			args = append(args, string(id))
+	keys := []string{k.dead, k.due, k.tasks, k.state, k.meta}
+	for len(tasks) > 0 {
+		part := tasks[:min(len(tasks), maxScriptItems)]
+		args, mode := []any{s.now(), maxScriptBytes}, evenUncertain
+		for _, t := range part {
+			args = append(args, string(t.ID), string(t.NewID))
+			if t.NewID == "" {
+				mode = onlyRefused // it may be dead again by then, after attempts that a second run would not mean
+			}
 		}
-		v, err := s.run(ctx, onlyRefused, s.scripts.replay, []string{k.dead, k.due, k.tasks, k.state}, args...)
+		v, err := s.run(ctx, mode, s.scripts.replay, keys, args...)
 		if err != nil {
 			return out, err
 		}
 		r := replyOf(s.scripts.replay, v)
-		moved, first := r.int() == 1, wait(r.int())
-		replayed, err := digits(r.string(), len(part))
-		if err != nil || r.err != nil {
-			return out, cmp.Or(r.err, err)
+		read, moved, first := r.count(len(part)), r.int() == 1, wait(r.int())
+		replayed, err := digits(r.string(), read)
+		if err := cmp.Or(r.err, err); err != nil {
+			return out, err
 		}
 		out.Moved, out.Wait = out.Moved || moved, max(first, 0)
 		out.Replayed = append(out.Replayed, replayed...)
+		tasks = tasks[read:]
 	}
 	return out, nil
 }

@@ -127,6 +127,16 @@ func (r *reply) int() int64 {
 	return n
 }
 
+// count is how many of n items a script got to: at least one.
+func (r *reply) count(n int) int {
+	read := r.int()
+	if read < 1 || read > int64(n) {
+		r.fail("how many of its items it read", read)
+		return 0
+	}
+	return int(read)
+}
+
 func (r *reply) string() string {
 	v := r.next()
 	text, ok := v.(string)

@@ -1,4 +1,4 @@
--- delete: remove one task of a queue, wherever it stands. An attempt that runs loses its lease.
+-- delete: remove tasks of one queue, wherever they stand. Attempts that run lose their leases.
 -- KEYS[1] due    zset  score = due ms
 -- KEYS[2] leased zset  score = lease end ms
 -- KEYS[3] leases hash  task ID -> lease
@@ -10,32 +10,50 @@
 -- KEYS[9] names  zset  tombstones of named tasks, score = expiry ms
 -- KEYS[10] meta  hash  settings and counters of the queue
 -- ARGV[1] now    ms; '' = server TIME
--- ARGV[2] tombstone ms, for a named task that was live; 0 = none. It is at least an hour for a derived ID.
--- ARGV[3] ID     of the task
--- ARGV[4] channel of tasks that have ended   ARGV[5] queue
--- returns -1 no such task | 0 removed | ms of the tombstone that its name has now
+-- ARGV[2] tombstone ms, for named tasks that were live; 0 = none. It is at least an hour for a derived ID.
+-- ARGV[3] only   '1' = dead tasks only
+-- ARGV[4] bytes  of records after which no further task is removed
+-- ARGV[5] channel of tasks that have ended   ARGV[6] queue
+-- ARGV[7..] repeated: task ID
+-- returns {how many IDs were read, ms of the shortest tombstone that this run has made or -1,
+--          one digit per ID read: 1 removed, 0 no such task, or not one to remove}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
--- cost    O(log n)
+-- cost    O(IDs * log n)
 local now = clock(ARGV[1])
-local id = ARGV[3]
-local record = redis.call('HGET', KEYS[4], id)
-if not record then
-  return -1
+local window, onlyDead, limit = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])
+local codes, gone, named, seen, size, shortest = {}, {}, {}, {}, 0, -1
+for i = 7, #ARGV do
+  local id = ARGV[i]
+  local length = redis.call('HSTRLEN', KEYS[4], id)
+  if size > 0 and size + length > limit then
+    break
+  end
+  codes[#codes + 1] = '0'
+  if length > 0 and not seen[id] and (not onlyDead or redis.call('ZSCORE', KEYS[7], id)) then
+    codes[#codes], seen[id], size = '1', true, size + length
+    gone[#gone + 1] = id
+    local live = not onlyDead and (redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id))
+    local kept = live and tombstone(redis.call('HGET', KEYS[4], id), window) or 0
+    if kept > 0 then
+      named[#named + 1], named[#named + 2] = string.format('%d', now + kept), id
+      shortest = shortest < 0 and kept or math.min(shortest, kept)
+    end
+  end
 end
-local live = redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id)
-redis.call('ZREM', KEYS[1], id)
-redis.call('ZREM', KEYS[2], id)
-redis.call('HDEL', KEYS[3], id)
-redis.call('HDEL', KEYS[4], id)
-redis.call('HDEL', KEYS[5], id)
-redis.call('ZREM', KEYS[6], id)
-redis.call('ZREM', KEYS[7], id)
-redis.call('ZREM', KEYS[8], id)
-local kept = live and tombstone(record, tonumber(ARGV[2])) or 0
-if kept > 0 then
-  redis.call('ZADD', KEYS[9], now + kept, id)
+if #gone > 0 then
+  for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[8]}) do
+    if zset == KEYS[7] or not onlyDead then
+      redis.call('ZREM', zset, unpack(gone))
+    end
+  end
+  redis.call('HDEL', KEYS[3], unpack(gone))
+  redis.call('HDEL', KEYS[4], unpack(gone))
+  redis.call('HDEL', KEYS[5], unpack(gone))
+  if #named > 0 then
+    redis.call('ZADD', KEYS[9], unpack(named))
+  end
+  if (tonumber(redis.call('HGET', KEYS[10], 'awaited')) or 0) > now then
+    redis.pcall('PUBLISH', ARGV[5], ARGV[6] .. ' ' .. table.concat(gone, ' ')) -- as in settle
+  end
 end
-if (tonumber(redis.call('HGET', KEYS[10], 'awaited')) or 0) > now then
-  redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. ' ' .. id) -- as in settle
-end
-return kept
+return {#codes, shortest, table.concat(codes)}

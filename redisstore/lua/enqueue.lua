@@ -15,17 +15,6 @@
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead
 -- cost    O(tasks * log n)
-local STAMP = 11 -- bytes that this script puts before what ARGV has: version, generation (4), created ms (6)
-
-local function bytes(n, count)
-  local out = {}
-  for i = count, 1, -1 do
-    out[i] = string.char(n % 256)
-    n = math.floor(n / 256)
-  end
-  return table.concat(out)
-end
-
 local now, _, soon = clock(ARGV[1])
 
 local meta = redis.call('HMGET', KEYS[4], 'generation', 'longest', 'requires', 'draining')
@@ -33,7 +22,7 @@ local generation, longest = meta[1], (tonumber(meta[2]) or 0)
 if not generation and ARGV[2] == '' then
   return {0}
 end
-local stamp = string.char(1) .. bytes(tonumber(generation or 1), 4) .. bytes(now, 6)
+local fresh = stamp(tonumber(generation or 1), now)
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local before = tonumber(head[2])
 
@@ -95,7 +84,7 @@ for n, id in ipairs(ids) do
     else
       at = when == '0' and now or soon + tonumber(when)
     end
-    local k, stamped = #due, stamp .. record
+    local k, stamped = #due, fresh .. record
     instants[at] = instants[at] or string.format('%d', at)
     due[k + 1], due[k + 2] = instants[at], id
     records[k + 1], records[k + 2] = id, stamped

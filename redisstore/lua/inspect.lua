@@ -14,26 +14,28 @@
 -- keeps   everything: it only reads
 -- cost    O(IDs)
 local words = {[KEYS[1]] = 'due', [KEYS[2]] = 'leased', [KEYS[6]] = 'done', [KEYS[7]] = 'dead', [KEYS[8]] = 'cancelled'}
-local out, size, limit = {0}, 0, tonumber(ARGV[1])
-for i = 2, #ARGV do
-  local id = ARGV[i]
-  local record = redis.call('HGET', KEYS[4], id)
+local out, size, limit, ids = {0}, 0, tonumber(ARGV[1]), {unpack(ARGV, 2)}
+local where, scores = {}, {}
+for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[8]}) do
+  for i, score in ipairs(redis.call('ZMSCORE', zset, unpack(ids))) do
+    if score then
+      where[i], scores[i] = words[zset], score
+    end
+  end
+end
+local leases = redis.call('HMGET', KEYS[3], unpack(ids))
+for i, id in ipairs(ids) do
+  local record = where[i] and redis.call('HGET', KEYS[4], id)
   if record then
     local progress = redis.call('HGET', KEYS[5], id) or ''
     size = size + #record + #progress
-    if i > 2 and size > limit then
+    if i > 1 and size > limit then
       break
     end
-    for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[8]}) do
-      local score = redis.call('ZSCORE', zset, id)
-      if score then
-        local n = #out
-        out[n + 1], out[n + 2], out[n + 3], out[n + 4] = id, words[zset], score, redis.call('HGET', KEYS[3], id) or ''
-        out[n + 5], out[n + 6] = record, progress
-        break
-      end
-    end
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = id, where[i], scores[i], leases[i] or ''
+    out[n + 5], out[n + 6] = record, progress
   end
-  out[1] = i - 1
+  out[1] = i
 end
 return out

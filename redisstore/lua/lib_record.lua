@@ -1,5 +1,35 @@
 -- lib_record: put before every script; the layout of a record's header is in record.go.
 
+-- STAMP is how many bytes of a record a stamp is: version, generation (4), created ms (6).
+local STAMP = 11
+
+local function bytes(n, count)
+  local out = {}
+  for i = count, 1, -1 do
+    out[i] = string.char(n % 256)
+    n = math.floor(n / 256)
+  end
+  return table.concat(out)
+end
+
+-- stamp begins the record of a task that is stored under a generation, in ms.
+local function stamp(generation, now)
+  return string.char(1) .. bytes(generation, 4) .. bytes(now, 6)
+end
+
+-- restamped is a record with another stamp and, when it gets a generated ID, without the flags of a named or derived one.
+-- A record that is not of this format stays as it is: whoever knows it may know better.
+local function restamped(record, fresh, renamed)
+  local version, flags = string.byte(record, 1), string.byte(record, STAMP + 1)
+  if version ~= 1 or not flags then
+    return record
+  end
+  if renamed then
+    flags = flags - flags % 4
+  end
+  return fresh .. string.char(flags) .. string.sub(record, STAMP + 2)
+end
+
 -- header is the generation and the timeout in ms of a record; nothing when it is not of this format.
 local function header(record)
   local version, g1, g2, g3, g4 = string.byte(record, 1, 5)

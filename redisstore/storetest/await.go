@@ -87,7 +87,7 @@ func (e *env) endSentinel() {
 	e.ok(err)
 	_, err = e.store.Await(e.ctx, sentinel, []dispatch.TaskID{"s"})
 	e.ok(err)
-	e.ok(e.store.DeleteTask(e.ctx, sentinel, "s", 0))
+	e.removeFrom(sentinel, "s")
 }
 
 // awaiting demands that of some tasks exactly these have ended.
@@ -148,7 +148,7 @@ func endsAreNotTold(e *env) {
 	e.put("a", "b")
 	l := e.claimed(alice, 2, "a", "b")
 	e.applied(alice, ended(l[0], dispatch.Succeeded, 0), ended(l[1], dispatch.Dead, time.Hour))
-	e.ok(e.store.DeleteTask(e.ctx, queue, "b", 0))
+	e.remove(0, "b")
 	heard.hears(e)
 }
 
@@ -161,7 +161,7 @@ func endsOfOtherQueues(e *env) {
 	_, err = e.store.Await(e.ctx, "other", []dispatch.TaskID{"b"})
 	e.ok(err)
 	e.applied(alice, ended(e.one(alice, "a"), dispatch.Succeeded, 0))
-	e.ok(e.store.DeleteTask(e.ctx, "other", "b", 0))
+	e.removeFrom("other", "b")
 	heard.hears(e, "other/b")
 }
 
@@ -179,7 +179,7 @@ func awaitExpires(e *env) {
 	e.advance(30*time.Second + time.Millisecond)
 	e.applied(alice, ended(l[1], dispatch.Succeeded, 0))
 	heard.hears(e)
-	e.ok(e.store.DeleteTask(e.ctx, queue, "c", 0))
+	e.remove(0, "c")
 	heard.hears(e)
 }
 
@@ -251,10 +251,10 @@ func deletedIsTold(e *env) {
 	e.put("waits")
 	e.awaiting([]string{"runs", "waits"})
 	for _, id := range []string{"runs", "waits"} {
-		e.ok(e.store.DeleteTask(e.ctx, queue, dispatch.TaskID(id), 0))
+		e.remove(0, id)
 		heard.hears(e, "mail/"+id)
 	}
-	e.fails("another time", e.store.DeleteTask(e.ctx, queue, "runs", 0), dispatch.ErrTaskNotFound)
+	equal(e, "another time", e.deleted(dispatch.DeleteOptions{}, "runs"), "0")
 	heard.hears(e)
 }
 

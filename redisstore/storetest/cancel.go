@@ -104,7 +104,7 @@ func cancelNames(e *env) {
 	e.takenFor(time.Minute, "b")
 	e.taken("a", true) // it is retained
 	e.taken("c", true)
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
+	e.remove(0, "a")
 	e.taken("a", false)
 	e.takenFor(time.Hour-time.Minute-time.Millisecond, "c")
 }
@@ -137,7 +137,7 @@ func cancelRefuses(e *env) {
 func cancelDeleted(e *env) {
 	e.put("a")
 	e.cancel(dispatch.Cancellation{ID: "a", Retention: time.Hour})
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
+	e.remove(0, "a")
 	e.gone("a")
 	equal(e, "cancelled", e.counts().Cancelled, 0)
 }

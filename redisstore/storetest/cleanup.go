@@ -141,7 +141,7 @@ func expiringAgain(e *env) {
 		equal(e, "dead", e.counts().Dead, left)
 	}
 	e.enqueue(submit("d", named(1)))
-	e.ok(e.store.DeleteTask(e.ctx, queue, "d", time.Minute))
+	e.remove(time.Minute, "d")
 	e.enqueue(submit("e", named(2)))
 	e.purge(2 * time.Minute)
 	for range 2 {

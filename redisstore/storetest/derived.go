@@ -61,7 +61,7 @@ func derivedDeleted(e *env) {
 		}
 	}
 	for _, id := range []string{"waits", "runs", "plain", "unnamed"} {
-		e.ok(e.store.DeleteTask(e.ctx, queue, dispatch.TaskID(id), 0))
+		e.remove(0, id)
 		e.gone(id)
 	}
 	e.taken("plain", false)
@@ -87,8 +87,8 @@ func derivedPurgedWhileRunning(e *env) {
 
 func derivedLonger(e *env) {
 	e.enqueue(submit("deleted", derived(1)), submit("purged", derived(2)), submit("unnamed1"), submit("unnamed2"))
-	e.ok(e.store.DeleteTask(e.ctx, queue, "deleted", 2*time.Hour))
-	e.ok(e.store.DeleteTask(e.ctx, queue, "unnamed1", 2*time.Hour))
+	e.remove(2*time.Hour, "deleted")
+	e.remove(2*time.Hour, "unnamed1")
 	e.purge(2 * time.Hour)
 	e.taken("unnamed1", false)
 	e.taken("unnamed2", false)
@@ -104,7 +104,7 @@ func derivedRetained(e *env) {
 		e.applied(alice, s)
 	}
 	e.advance(30 * time.Second)
-	e.ok(e.store.DeleteTask(e.ctx, queue, "deleted", 0)) // the hour counts from the end of the task
+	e.remove(0, "deleted") // the hour counts from the end of the task
 	e.advance(30*time.Second + time.Millisecond)
 	e.cleanUp()
 	e.gone("expired")
@@ -117,7 +117,7 @@ func derivedRetained(e *env) {
 
 func derivedCleanup(e *env) {
 	e.enqueue(submit("a", derived(1)), submit("b", derived(2)))
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
+	e.remove(0, "a")
 	e.advance(time.Second)
 	e.purge(0)
 	expiring := func(want int) {

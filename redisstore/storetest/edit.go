@@ -177,7 +177,7 @@ func editKeepsName(e *env) {
 func editKeepsDerived(e *env) {
 	e.enqueue(submit("a", named(1), func(s *dispatch.Submission) { s.Derived = true }))
 	e.edited("a", func(t *dispatch.Task) { t.Kind = "other" })
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
+	e.remove(0, "a")
 	e.advance(time.Hour - time.Millisecond)
 	e.taken("a", true)
 }

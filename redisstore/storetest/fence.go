@@ -117,7 +117,7 @@ func staleAfterSuccess(e *env) {
 func staleAfterDelete(e *env) {
 	e.put("a")
 	old := e.one(alice, "a")
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
+	e.remove(0, "a")
 	e.powerless(old)
 	e.put("a")
 	e.one(bob, "a")

@@ -164,25 +164,6 @@ func (m *model) urgent() int {
 	return n
 }
 
-// run makes a task due at once, and takes its lease away.
-func (m *model) run(t *modelTask) {
-	t.state, t.due, t.urgent, t.lease = dispatch.TaskWaiting, m.now, true, dispatch.Leased{}
-}
-
-// cancel ends a task.
-func (m *model) cancel(t *modelTask, c dispatch.Cancellation) {
-	m.totals.TotalCancelled++
-	if c.Progress != nil {
-		t.progress = *c.Progress
-	}
-	if c.Retention == 0 {
-		m.drop(t, c.Tombstone)
-		return
-	}
-	t.state, t.expires = dispatch.TaskCancelled, m.now+c.Retention
-	m.entomb(t, c.Tombstone)
-}
-
 // change replaces the settings. What was used of the bucket stays used.
 func (m *model) change(q dispatch.Queue) {
 	now, used := m.now.Microseconds(), int64(0)
@@ -330,22 +311,9 @@ func (m *model) entomb(t *modelTask, tombstone time.Duration) {
 	}
 }
 
-func (m *model) purge(tombstone time.Duration) {
-	m.generation++
-	m.tombstone = tombstone
-	for _, t := range m.tasks {
-		if t.state == dispatch.TaskWaiting {
-			m.drop(t, tombstone)
-		}
-	}
-}
-
-func (m *model) cleanup() {
-	for id, t := range m.tasks {
-		if t.state != dispatch.TaskWaiting && t.state != dispatch.TaskRunning && t.expires <= m.now {
-			delete(m.tasks, id)
-		}
-	}
+// ended says whether a task has ended and is only retained.
+func (t *modelTask) ended() bool {
+	return t.state != dispatch.TaskWaiting && t.state != dispatch.TaskRunning
 }
 
 // expired are the leases that are over, the longest overdue first.

@@ -100,7 +100,7 @@ func retainedName(e *env) {
 	e.advance(time.Hour + time.Millisecond)
 	e.taken("n", true) // a queue has one task of an ID
 	e.info("n", dispatch.TaskDead)
-	e.ok(e.store.DeleteTask(e.ctx, queue, "n", 0))
+	e.remove(0, "n")
 	e.taken("n", false)
 }
 

@@ -72,6 +72,7 @@ type random struct {
 	claims  map[cluster.WorkerID]*sentClaim
 	settles []sentSettle
 	nonce   uint64
+	newIDs  int // generated for replays
 	last    []dispatch.Submission
 }
 
@@ -116,7 +117,8 @@ func (r *random) step() {
 		run    func()
 	}{
 		{25, r.enqueueSome}, {25, r.claimSome}, {25, r.settleSome}, {10, r.pass}, {5, r.extendSome}, {5, r.sweepSome},
-		{3, r.deleteSome}, {3, r.runSome}, {3, r.cancelSome}, {5, r.editSome}, {2, r.purgeAll}, {2, r.pause}, {3, r.cleanupAll}, {1, r.deleteAll},
+		{3, r.deleteSome}, {5, r.replaySome}, {3, r.runSome}, {3, r.cancelSome}, {5, r.editSome}, {2, r.purgeAll}, {2, r.pause},
+		{3, r.cleanupAll}, {1, r.deleteAll},
 	}
 	if r.opts.Limits {
 		steps = append(steps, struct {

@@ -245,22 +245,6 @@ func (r *random) cancelSome() {
 	}
 }
 
-func (r *random) deleteSome() {
-	id, t := r.someTask()
-	tombstone := r.millis(time.Minute)
-	if t != nil && t.expires > 0 {
-		tombstone = 0
-	}
-	r.did("delete task %s tombstone %v", id, tombstone)
-	err := r.store.DeleteTask(r.ctx, queue, dispatch.TaskID(id), tombstone)
-	if t == nil {
-		r.fails("delete", err, dispatch.ErrTaskNotFound)
-		return
-	}
-	r.ok(err)
-	r.model.drop(t, tombstone)
-}
-
 func (r *random) purgeAll() {
 	if !r.model.exists {
 		return

@@ -53,6 +53,7 @@ var groups = []struct {
 	{"DeleteQueue", deleteQueueCases},
 	{"Tasks", taskCases},
 	{"Draining", drainingCases},
+	{"Delete", deleteCases},
 	{"Reschedule", rescheduleCases},
 	{"RunTask", runTaskCases},
 	{"Cancel", cancelCases},

@@ -14,9 +14,6 @@ var taskCases = []testcase{
 	{"all pages of every state", listPages},
 	{"a page of long tasks", listLongTasks},
 	{"a listing has what stays while others come and go", listWhileChanging},
-	{"a task is deleted in whatever state", deleteInEveryState},
-	{"a deleted task leaves its name for a while", deleteLeavesName},
-	{"deletion frees a place and loses the lease", deleteFreesPlace},
 }
 
 var allStates = []dispatch.TaskState{dispatch.TaskWaiting, dispatch.TaskRunning, dispatch.TaskSucceeded, dispatch.TaskDead,
@@ -96,15 +93,11 @@ func taskInfo(e *env) {
 
 func taskNotFound(e *env) {
 	e.gone("a") // of a queue that does not exist either
-	e.fails("delete", e.store.DeleteTask(e.ctx, queue, "a", time.Hour), dispatch.ErrTaskNotFound)
 	for _, state := range allStates {
 		equal(e, string(state), len(e.list(state)), 0)
 	}
 	e.put("a")
 	e.gone("b")
-	e.fails("delete", e.store.DeleteTask(e.ctx, queue, "b", time.Hour), dispatch.ErrTaskNotFound)
-	e.fails("delete of another queue's", e.store.DeleteTask(e.ctx, "other", "a", 0), dispatch.ErrTaskNotFound)
-	equal(e, "duplicate", e.enqueue(submit("b", named(1))).Duplicate, []bool{false}) // no name came of it
 }
 
 func listByState(e *env) {
@@ -157,7 +150,7 @@ func listWhileChanging(e *env) {
 			i++
 			e.put(id)
 			if i%3 != 0 {
-				e.ok(e.store.DeleteTask(e.ctx, queue, dispatch.TaskID(id), 0))
+				e.remove(0, id)
 			}
 		}
 		if cursor = next; cursor == "" || i > 2000 {
@@ -169,45 +162,4 @@ func listWhileChanging(e *env) {
 			e.Errorf("task %s was in the state all the time and is not listed", id)
 		}
 	}
-}
-
-func deleteInEveryState(e *env) {
-	e.busyQueue()
-	for _, id := range []dispatch.TaskID{"later", "waits", "runs", "ok", "dead"} {
-		e.ok(e.store.DeleteTask(e.ctx, queue, id, time.Hour))
-		e.gone(string(id))
-		e.fails("delete again", e.store.DeleteTask(e.ctx, queue, id, time.Hour), dispatch.ErrTaskNotFound)
-		equal(e, "duplicate", e.enqueue(submit(string(id), after(24*time.Hour))).Duplicate, []bool{false})
-	}
-	e.claimed(alice, 10)
-	c := e.counts()
-	c.TotalSucceeded, c.TotalDead = 0, 0
-	equal(e, "counts", c, dispatch.Counts{Scheduled: 5})
-}
-
-func deleteLeavesName(e *env) {
-	e.enqueue(submit("waits", named(1), after(time.Hour)), submit("runs", named(2)), submit("free", named(3)))
-	e.claimed(alice, 1, "free")
-	e.claimed(alice, 1, "runs")
-	for _, id := range []dispatch.TaskID{"waits", "runs"} {
-		e.ok(e.store.DeleteTask(e.ctx, queue, id, time.Minute))
-	}
-	e.ok(e.store.DeleteTask(e.ctx, queue, "free", 0))
-	e.taken("free", false)
-	e.taken("waits", true)
-	e.advance(time.Minute - time.Millisecond)
-	e.taken("runs", true)
-	e.advance(2 * time.Millisecond)
-	e.taken("waits", false)
-	e.taken("runs", false)
-}
-
-func deleteFreesPlace(e *env) {
-	e.create(dispatch.Queue{MaxConcurrent: 1})
-	e.put("a", "b")
-	l := e.one(alice, "a")
-	e.blocked(dispatch.BlockedByConcurrency, 0)
-	e.ok(e.store.DeleteTask(e.ctx, queue, "a", 0))
-	e.powerless(l)
-	e.one(bob, "b")
 }

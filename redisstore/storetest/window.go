@@ -56,7 +56,7 @@ func windowComesBack(e *env) {
 func windowDeleted(e *env) {
 	e.putWindows()
 	for _, id := range []dispatch.TaskID{"short", "long", "none", "plain"} {
-		e.ok(e.store.DeleteTask(e.ctx, queue, id, time.Minute))
+		e.remove(time.Minute, string(id))
 	}
 	e.windowsHold()
 }
@@ -71,7 +71,7 @@ func windowEdited(e *env) {
 	e.putWindows()
 	for _, id := range []dispatch.TaskID{"short", "long", "none", "plain"} {
 		e.ok(e.store.EditTask(e.ctx, queue, id, func(t *dispatch.Task) error { t.Kind += "er"; return nil }))
-		e.ok(e.store.DeleteTask(e.ctx, queue, id, time.Minute))
+		e.remove(time.Minute, string(id))
 	}
 	e.windowsHold()
 }

@@ -1,0 +1,72 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dispatchkit/dispatch"
+)
+
+// some picks IDs of tasks, also unknown ones, and also twice.
+func (r *random) some(wanted func(*modelTask) bool) []string {
+	known := []string{"none"}
+	for id, t := range r.model.tasks {
+		if wanted(t) {
+			known = append(known, id)
+		}
+	}
+	slices.Sort(known)
+	ids := make([]string, 1+r.IntN(4))
+	for i := range ids {
+		ids[i] = pick(r, known)
+	}
+	return ids
+}
+
+func (r *random) deleteSome() {
+	ids := r.some(func(*modelTask) bool { return true })
+	o := dispatch.DeleteOptions{Tombstone: r.millis(time.Minute), DeadOnly: r.IntN(3) == 0}
+	r.did("delete tasks %v %+v", ids, o)
+	want := r.model.delete(ids, o)
+	got, err := r.store.DeleteTasks(r.ctx, queue, taskIDs(ids), o)
+	r.ok(err)
+	equal(r.env, "deleted", got, want)
+	for r.often() {
+		r.did("delete tasks again")
+		got, err := r.store.DeleteTasks(r.ctx, queue, taskIDs(ids), o)
+		r.ok(err)
+		equal(r.env, "deleted again", got, make([]bool, len(ids)))
+	}
+}
+
+// replaySome replays mostly dead tasks, under their own IDs or new ones.
+func (r *random) replaySome() {
+	any := r.IntN(5) == 0
+	ids := r.some(func(t *modelTask) bool { return any || t.state == dispatch.TaskDead })
+	rename := r.IntN(2) == 0
+	tasks := make([]dispatch.Replay, len(ids))
+	for i, id := range ids {
+		tasks[i].ID = dispatch.TaskID(id)
+		if rename {
+			r.newIDs++
+			tasks[i].NewID = dispatch.TaskID(fmt.Sprintf("r%03d", r.newIDs))
+		}
+	}
+	r.did("replay %v", tasks)
+	want := r.model.replay(tasks)
+	got := r.replayAs(tasks...)
+	equal(r.env, "replayed", got.Replayed, want.Replayed)
+	equal(r.env, "moved", got.Moved, want.Moved)
+	if want.Moved {
+		equal(r.env, "wait", got.Wait, want.Wait)
+	}
+	for r.often() {
+		r.did("replay again")
+		again := want.Replayed
+		if !rename {
+			again = make([]bool, len(ids)) // they wait, and are not dead
+		}
+		equal(r.env, "replayed again", r.replayAs(tasks...).Replayed, again)
+	}
+}
