@@ -18,7 +18,7 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 	raw := openRedis(t, server.Addr())
 	l := newLedger()
 	s := settings{
-		URL: server.URL(), Behaviour: "sleep", Work: 5 * time.Millisecond, Concurrency: concurrency,
+		URL: server.URL(), Behaviour: "sleep", Work: 5 * time.Millisecond, Concurrency: concurrency, Queues: []string{queue},
 		LeaseGrace: time.Second, Sweep: time.Second,
 	}
 	victim, survivor := spawn(t, l, s), spawn(t, l, s)
@@ -71,7 +71,7 @@ func TestHungWorkerIsRefused(t *testing.T) {
 	}
 	l := newLedger()
 	s := settings{
-		URL: server.URL(), Behaviour: "late", Concurrency: 8, LeaseGrace: time.Second, Sweep: 500 * time.Millisecond,
+		URL: server.URL(), Behaviour: "late", Concurrency: 8, Queues: []string{queue}, LeaseGrace: time.Second, Sweep: 500 * time.Millisecond,
 		Retention: time.Hour,
 	}
 	hung := spawn(t, l, s)

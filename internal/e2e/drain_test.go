@@ -29,7 +29,7 @@ func TestTerminatedWorkerDrains(t *testing.T) {
 			store, client := openStore(t, server.URL())
 			raw := openRedis(t, server.Addr())
 			l := newLedger()
-			s := settings{URL: server.URL(), Behaviour: "sleep", Work: tc.work, Concurrency: concurrency, Drain: tc.drain}
+			s := settings{URL: server.URL(), Behaviour: "sleep", Work: tc.work, Concurrency: concurrency, Queues: []string{queue}, Drain: tc.drain}
 			first := spawn(t, l, s)
 			ids := enqueueMany(t, client, tasks, workTask(queue))
 			eventually(t, 20*time.Second, "the process is full", func() bool { return l.totalStarts() >= concurrency })
