@@ -117,6 +117,8 @@ func (r *running) deliverHTTP() result {
 		return result{status: res.Status}
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
+	case res.Kind == worker.KindShed:
+		return result{released: true, kind: KindShed, after: res.RetryIn, err: res.Err, text: res.Err.Error()}
 	}
 	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry || res.Permanent}
 	out.atLeast = res.Advice.RetryAfter

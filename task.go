@@ -118,13 +118,15 @@ type Progress struct {
 	Responses, Executions int
 	// FirstAttempt and LastAttempt are when the first and the last of them began, by the store's clock.
 	FirstAttempt, LastAttempt time.Time
-	// History holds the last ten of them, oldest first.
+	// History holds the last ten of them, oldest first. An attempt that was not made (KindShed) is among them, although it
+	// does not count: of several in a row the last.
 	History []AttemptRecord
 }
 
 // AttemptRecord is one attempt that ended.
 type AttemptRecord struct {
-	// Number is 1 for the first attempt.
+	// Number is 1 for the first attempt. With KindShed it is that of the attempt which was not made, and which the next
+	// one has again.
 	Number int
 	// StartedAt is when it began, by the store's clock, to the millisecond.
 	StartedAt time.Time
@@ -164,4 +166,7 @@ const (
 	KindPanic ErrorKind = "panic"
 	// KindLeaseLost is a lease that ended before its worker reported: the worker died, hung or was cut off.
 	KindLeaseLost ErrorKind = "lease_lost"
+	// KindShed is no failure but an attempt that was not made: the host does not answer, and another attempt tries it
+	// already. The task is released; see Options.BreakerThreshold.
+	KindShed ErrorKind = "shed"
 )
