@@ -131,6 +131,8 @@ func (r *running) deliverHTTP() result {
 		return result{status: res.Status, output: res.Snippet, sent: true}
 	case res.Kind == worker.KindCancelled:
 		return result{released: true, err: context.Cause(r.ctx)}
+	case res.Kind == worker.KindShed:
+		return result{released: true, kind: KindShed, after: res.RetryIn, err: res.Err, text: res.Err.Error()}
 	}
 	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry || res.Permanent}
 	out.atLeast = res.Advice.RetryAfter
@@ -138,9 +140,7 @@ func (r *running) deliverHTTP() result {
 		out.atLeast = res.Advice.RetryAt.Sub(r.storeTime(r.d.opts.Clock.Now()))
 	}
 	out.atLeast = min(out.atLeast, maxRetryAfter)
-	out.sent = res.Kind != worker.KindConfig
-	out.congested = res.Status == http.StatusTooManyRequests || res.Status == http.StatusServiceUnavailable ||
-		res.Advice != (worker.Advice{NoRetry: res.Advice.NoRetry})
+	out.sent, out.congested = res.Kind != worker.KindConfig, isCongested(res)
 	if out.err == nil {
 		out.err = fmt.Errorf("HTTP status %d", res.Status)
 	}
@@ -148,6 +148,15 @@ func (r *running) deliverHTTP() result {
 		out.text = out.err.Error()
 	}
 	return out
+}
+
+// isCongested says whether a receiver asks for less.
+func isCongested(res worker.Result) bool {
+	switch res.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return true
+	}
+	return res.Advice.RetryAfter > 0 || !res.Advice.RetryAt.IsZero()
 }
 
 func (r *running) retryOfQueue() RetryConfig {

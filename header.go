@@ -23,7 +23,8 @@ const (
 	// HeaderExecutionCount is how many earlier attempts got a response whose status was below 500.
 	HeaderExecutionCount = "X-Dispatch-Execution-Count"
 	// HeaderPreviousStatus is the HTTP status that the last attempt ended with; absent on the first attempt and when there was
-	// no response. HeaderPreviousError is the ErrorKind that it ended with; absent on the first attempt.
+	// no response. HeaderPreviousError is the ErrorKind that it ended with; absent on the first attempt. What was not sent
+	// (KindShed) is no attempt.
 	HeaderPreviousStatus = "X-Dispatch-Previous-Status"
 	HeaderPreviousError  = "X-Dispatch-Previous-Error"
 	// HeaderScheduledAt is when the attempt was due (RFC 3339, UTC, ms).
@@ -72,8 +73,7 @@ func (r *running) header() http.Header {
 	h[HeaderAttempt] = []string{strconv.Itoa(r.number())}
 	h[HeaderRetryCount] = []string{strconv.Itoa(r.number() - 1)}
 	h[HeaderExecutionCount] = []string{strconv.Itoa(r.leased.Progress.Executions)}
-	if n := len(r.leased.Progress.History); n > 0 {
-		last := r.leased.Progress.History[n-1]
+	if last := r.leased.Progress.previous(); last != nil {
 		h[HeaderPreviousError] = []string{string(last.ErrorKind)}
 		if last.Status > 0 {
 			h[HeaderPreviousStatus] = []string{strconv.Itoa(last.Status)}

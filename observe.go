@@ -16,7 +16,8 @@ type Event struct {
 	Kind  string
 	// Outcome is what became of the task, as the store has it.
 	Outcome Outcome
-	// Attempt is the attempt; its StartedAt is zero when it was released before it started.
+	// Attempt is the attempt; its StartedAt is zero when it was released before it started. Its ErrorKind is KindShed when it
+	// was released because its receiver does not answer.
 	Attempt AttemptRecord
 	// Err is why it failed, or nil. With Discarded it is ErrLeaseLost too, also when the store could not be asked until
 	// the lease was over.

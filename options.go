@@ -42,6 +42,11 @@ type ClientOptions struct {
 
 // Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
 type Options struct {
+	// BreakerThreshold is after how many attempts in a row without a response a receiver (scheme, host and port) is taken
+	// for dead by this process. Then one attempt at a time tries it, at its own pace and counted as ever, so that its tasks
+	// end by their RetryConfig; the others are released unsent, as KindShed, and come back after 1 s to 1 min. Any response,
+	// a 5xx too, ends that. 0 means 10; negative: never; at most 1,000,000.
+	BreakerThreshold int
 	// Capacity is what the tasks of this process may use together; see Task.Requires. Nil states none: then every task
 	// fits. With a capacity, a name that it lacks counts as 0.
 	Capacity cluster.Resources
@@ -221,6 +226,9 @@ func (o Options) validate() error {
 	}
 	if o.GlobalConcurrency < 1 || o.GlobalConcurrency > 1_000_000 {
 		return fieldErrorf("Options.GlobalConcurrency", "%d is not between 1 and 1000000", o.GlobalConcurrency)
+	}
+	if o.BreakerThreshold > 1_000_000 {
+		return fieldErrorf("Options.BreakerThreshold", "%d is more than 1000000", o.BreakerThreshold)
 	}
 	if o.PerQueueClaimCap < 1 || o.PerQueueClaimCap > 250 {
 		return fieldErrorf("Options.PerQueueClaimCap", "%d is not between 1 and 250", o.PerQueueClaimCap)

@@ -77,11 +77,15 @@ func isTakenAway(cause error) bool {
 // by the store's clock.
 func conclude(task *Leased, retry RetryConfig, keep retention, r result, record AttemptRecord, now time.Time) Settlement {
 	s := Settlement{ID: task.Task.ID, Lease: task.Lease, Tombstone: keep.tombstone(task.Named, task.Derived, task.Window)}
+	record.Status = r.status
 	if r.released {
 		s.Outcome, s.After = Released, min(r.after, maxSchedule)
+		if r.kind == KindShed {
+			record.ErrorKind, record.Error = r.kind, clip(r.text, maxErrorText)
+			s.Progress = task.Progress.shed(record)
+		}
 		return s
 	}
-	record.Status = r.status
 	if r.err == nil && r.kind == "" {
 		s.Outcome, s.After = Succeeded, keep.success(&task.Task)
 		if s.After > 0 {
@@ -125,9 +129,34 @@ func (p Progress) with(record AttemptRecord) *Progress {
 	if p.FirstAttempt.IsZero() {
 		p.FirstAttempt = record.StartedAt
 	}
-	kept := p.History[max(0, len(p.History)-(maxHistory-1)):]
-	p.History = append(append(make([]AttemptRecord, 0, len(kept)+1), kept...), record)
+	p.History = remember(p.History, record)
 	return &p
+}
+
+// shed is the progress after an attempt that was not made. Only the last of several in a row is kept, so that they do
+// not displace what happened. It does not touch p's history.
+func (p Progress) shed(record AttemptRecord) *Progress {
+	if n := len(p.History); n > 0 && p.History[n-1].ErrorKind == KindShed {
+		p.History = p.History[:n-1]
+	}
+	p.History = remember(p.History, record)
+	return &p
+}
+
+// previous is the last attempt that was made, as far as it is kept; nil before the first.
+func (p *Progress) previous() *AttemptRecord {
+	for i := len(p.History) - 1; i >= 0; i-- {
+		if p.History[i].ErrorKind != KindShed {
+			return &p.History[i]
+		}
+	}
+	return nil
+}
+
+// remember is a new history with one record more, and the oldest left out that are too many.
+func remember(history []AttemptRecord, record AttemptRecord) []AttemptRecord {
+	kept := history[max(0, len(history)-(maxHistory-1)):]
+	return append(append(make([]AttemptRecord, 0, len(kept)+1), kept...), record)
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,42 @@ func TestProgressKeepsTheLastTen(t *testing.T) {
 	}
 	if !p.FirstAttempt.Equal(start) || !p.LastAttempt.Equal(start.Add(24*time.Second)) {
 		t.Errorf("attempts from %v to %v", p.FirstAttempt, p.LastAttempt)
+	}
+}
+
+// An attempt that was not made leaves a record and nothing else, and of several in a row the last.
+func TestConcludeShed(t *testing.T) {
+	r := result{released: true, kind: KindShed, after: 5 * time.Second, err: errTest, text: strings.Repeat("x", maxErrorText+1)}
+	for _, attempts := range []int{0, 1, maxHistory, 25} {
+		task := &Leased{Task: Task{ID: "a"}, Lease: Lease{Token: 7}, Progress: progressOf(attempts)}
+		for token := range int64(3) {
+			before := task.Progress
+			before.History = slices.Clone(before.History)
+			record := AttemptRecord{Number: attempts + 1, StartedAt: start.Add(time.Hour), Token: token}
+			got := conclude(task, RetryConfig{MaxAttempts: 1}, retention{}, r, record, start)
+			if got.Outcome != Released || got.After != 5*time.Second || got.Tombstone != 0 || got.Progress == nil {
+				t.Fatalf("after %d attempts: %+v", attempts, got)
+			}
+			if !reflect.DeepEqual(task.Progress, before) {
+				t.Errorf("the claimed progress was changed to %+v", task.Progress)
+			}
+			task.Progress = *got.Progress
+		}
+		p, made := task.Progress, progressOf(attempts)
+		last := p.History[len(p.History)-1]
+		if last.ErrorKind != KindShed || last.Number != attempts+1 || last.Token != 2 || len(last.Error) != maxErrorText || len(p.History) != min(attempts+1, maxHistory) {
+			t.Errorf("after %d attempts the history has %d records and ends with %+v", attempts, len(p.History), last)
+		}
+		if previous := p.previous(); (previous == nil) != (attempts == 0) || previous != nil && previous.Number != attempts {
+			t.Errorf("after %d attempts the previous one is %+v", attempts, previous)
+		}
+		p.History, made.History = nil, nil
+		if !reflect.DeepEqual(p, made) {
+			t.Errorf("the progress becomes %+v, want %+v", p, made)
+		}
+		if next := task.Progress.with(AttemptRecord{Number: attempts + 1, StartedAt: start}); next.Attempts != attempts+1 || next.previous().Number != attempts+1 {
+			t.Errorf("the next attempt makes it %+v", next)
+		}
 	}
 }
 

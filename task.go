@@ -129,7 +129,8 @@ type Progress struct {
 	Responses, Executions int
 	// FirstAttempt and LastAttempt are when the first and the last of them began, by the store's clock.
 	FirstAttempt, LastAttempt time.Time
-	// History holds the last ten of them, oldest first.
+	// History holds the last ten of them, oldest first. An attempt that was not made (KindShed) is among them, although it
+	// does not count: of several in a row the last.
 	History []AttemptRecord
 	// Result is what the attempt that succeeded has left: what its handler wrote to ResultWriter, or the first KiB of the
 	// response as text. Nil when that was nothing, or the task has not succeeded.
@@ -138,7 +139,8 @@ type Progress struct {
 
 // AttemptRecord is one attempt that ended.
 type AttemptRecord struct {
-	// Number is 1 for the first attempt.
+	// Number is 1 for the first attempt. With KindShed it is that of the attempt which was not made, and which the next
+	// one has again.
 	Number int
 	// StartedAt is when it was dispatched, by the store's clock, to the millisecond.
 	StartedAt time.Time
@@ -189,4 +191,7 @@ const (
 	KindLeaseLost ErrorKind = "lease_lost"
 	// KindCancelled is an attempt whose task was cancelled.
 	KindCancelled ErrorKind = "cancelled"
+	// KindShed is no failure but an attempt that was not made: the host does not answer, and another attempt tries it
+	// already. The task is released; see Options.BreakerThreshold.
+	KindShed ErrorKind = "shed"
 )

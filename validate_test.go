@@ -256,6 +256,7 @@ func TestOptionsLimits(t *testing.T) {
 		{"RetentionSucceeded", 0, maxSchedule, func(o *Options, d time.Duration) { o.RetentionSucceeded = d }},
 		{"RetentionFailed", math.MinInt64 + 1, maxSchedule, func(o *Options, d time.Duration) { o.RetentionFailed = d }},
 		{"DedupWindow", math.MinInt64 + 1, maxSchedule, func(o *Options, d time.Duration) { o.DedupWindow = d }},
+		{"BreakerThreshold", math.MinInt64 + 1, 1e6, func(o *Options, d time.Duration) { o.BreakerThreshold = int(d) }},
 		{"GlobalConcurrency", 1, 1e6, func(o *Options, d time.Duration) { o.GlobalConcurrency = int(d) }},
 		{"PerQueueClaimCap", 1, 250, func(o *Options, d time.Duration) { o.PerQueueClaimCap = int(d) }},
 	} {

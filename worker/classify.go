@@ -32,6 +32,9 @@ const (
 	KindConfig Kind = "config"
 	// KindCancelled is an exchange whose context ended for another cause than its deadline.
 	KindCancelled Kind = "cancelled"
+	// KindShed is a request that was not sent, because its host does not answer and another request tries it already.
+	// Classify never returns it.
+	KindShed Kind = "shed"
 )
 
 // Classify says why an exchange failed, from the status of its response (0 is none) and from what broke it off.

@@ -25,6 +25,18 @@
 // kept. No environment variable can put a proxy in the way. An error never holds the URL's query or user information
 // or the value of a header, not even when the receiver sends them back.
 //
+// # Hosts that do not answer
+//
+// A host that hangs would in time hold every place of a process. So after Options.BreakerAfter exchanges in a row that
+// got no response (KindTimeout, KindConnect, KindDNS, KindTLS) its breaker opens: one request at a time tries the host,
+// and others are shed with KindShed and the time after which to come back. Any response, a 5xx too, closes the breaker.
+// There is no pause between two trials: a host that refuses connections is tried as fast as it refuses, and one that
+// hangs takes one place. What began before the breaker opened runs on. An exchange that its caller cancels, or whose
+// request cannot be sent, says nothing of the host.
+//
+// A host is a scheme, a name or address as the URL has it, in lower case, and a port. Only hosts that have failed since
+// they last answered are remembered, 4096 of them at most; beyond, one that has failed little is forgotten.
+//
 // # Where requests may go
 //
 // Who chooses a URL chooses what this process connects to, and it stands where others do not: next to databases, to
@@ -41,6 +53,8 @@
 //     Transport of one's own may do what it likes.
 //   - That one call is one request when an HTTP/2 receiver refuses a stream (REFUSED_STREAM, PROTOCOL_ERROR) that it
 //     has processed all the same: net/http believes it and asks again, up to six times.
+//   - That a host holds no more than one place: one that sends the header of a response and then hangs has answered, and
+//     before the breaker opens as many requests as the caller makes may wait for a host.
 //   - That a connection is tried a second time: a request that the receiver meets with a closed connection fails with
 //     KindConnect, and the next attempt is the caller's to make.
 //   - That requests reach public addresses only when the Client is the caller's own, unless its transport comes from

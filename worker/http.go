@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 )
 
 // Request is one HTTP request to deliver. Header and Body are only read, by several goroutines, and must never be
@@ -34,6 +35,9 @@ type Result struct {
 	// the settings or the host's addresses change. Kind is KindConfig then, Err is an *EgressError, and nothing was
 	// sent. It is false for all other failures.
 	Permanent bool
+	// RetryIn is set with KindShed, and only then: how long to wait before the request is delivered again, 1 s to 1 min.
+	// It grows with the number of requests to the host that are shed.
+	RetryIn time.Duration
 	// Snippet is the beginning of the body, at most 1 KiB and valid UTF-8: invalid bytes are "?", and a character that
 	// the limit would cut in two is left out.
 	Snippet string
@@ -49,6 +53,10 @@ type Result struct {
 
 // Options are the settings of a Deliverer. The zero value is ready for use.
 type Options struct {
+	// BreakerAfter is how many exchanges in a row without a response open the breaker of a host, that is of a scheme, host
+	// and port: then one request at a time tries it and others are shed, until it answers. 0 means 10; negative: none is
+	// ever shed.
+	BreakerAfter int
 	// Client sends the requests; nil means a client made for the purpose, whose connections Close closes. The client
 	// is used as it is, its Timeout and Jar included, except that redirects are not followed. Nothing guards where it
 	// connects to, unless its transport comes from NewTransport.
@@ -63,6 +71,7 @@ type Options struct {
 // Deliverer sends HTTP requests. It is safe for concurrent use and holds no goroutine beyond those of its connections.
 type Deliverer struct {
 	userAgent []string // a header's value
+	breaker   breaker
 
 	// send sends a request that net/http never repeats after the receiver may have seen it.
 	send sendFunc
@@ -78,7 +87,10 @@ type sendFunc func(*http.Request) (*http.Response, error)
 
 // NewDeliverer returns a Deliverer.
 func NewDeliverer(o Options) *Deliverer {
-	d := &Deliverer{userAgent: []string{cmp.Or(o.UserAgent, "dispatch")}}
+	d := &Deliverer{
+		userAgent: []string{cmp.Or(o.UserAgent, "dispatch")},
+		breaker:   breaker{after: cmp.Or(o.BreakerAfter, defaultBreakerAfter)},
+	}
 	if o.Client != nil {
 		d.send = oneHop(o.Client).Do
 		return d
@@ -92,7 +104,8 @@ func NewDeliverer(o Options) *Deliverer {
 }
 
 // Deliver sends r and reads the response until it has ended or the limits are reached, all before ctx ends. It panics
-// on no input. What cannot be sent as it stands, or not to where it should go, is KindConfig, and nothing is sent.
+// on no input. What cannot be sent as it stands, or not to where it should go, is KindConfig, and nothing is sent. Nor
+// is it with KindShed, which comes at once: the host does not answer, and another request tries it already.
 //
 // Why ctx ended is asked of context.Cause: ctx may be one that is cancelled with context.DeadlineExceeded as its
 // cause. What counts is the end of ctx, never its Deadline method.
@@ -101,11 +114,10 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 	if err != nil {
 		return Result{Kind: Classify(0, err), Err: err}
 	}
-	resp, err := send(req)
-	if err != nil {
-		return failed(Result{}, because(ctx, err))
+	resp, res := d.exchange(req, send)
+	if resp == nil {
+		return res
 	}
-	res := Result{Status: resp.StatusCode}
 	if res.Status < 200 || res.Status > 299 {
 		res.Advice = adviceOf(resp.Header)
 	}
@@ -115,6 +127,21 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 	}
 	res.Kind = Classify(res.Status, nil)
 	return res
+}
+
+// exchange sends req, if the breaker lets it, and tells the breaker how that ended: when the header of a response is
+// there, the host has answered. A panic of the caller's transport has shown nothing.
+func (d *Deliverer) exchange(req *http.Request, send sendFunc) (resp *http.Response, res Result) {
+	p, retryIn := d.breaker.enter(hostOf(req.URL))
+	if retryIn > 0 {
+		return nil, Result{Kind: KindShed, RetryIn: retryIn, Err: errShed}
+	}
+	defer func() { d.breaker.leave(p, verdictOf(res)) }()
+	resp, err := send(req)
+	if err != nil {
+		return nil, failed(Result{}, because(req.Context(), err))
+	}
+	return resp, Result{Status: resp.StatusCode}
 }
 
 // Close closes the connections that idle, if they are the Deliverer's own; those of a caller's Client are the

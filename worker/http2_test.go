@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -61,6 +62,77 @@ func TestVersions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOneCallIsOneRequestOverTLS: a receiver that speaks HTTP/2 and hangs up on a connection, after it has read the second
+// request on it, is not asked again, over either version.
+func TestOneCallIsOneRequestOverTLS(t *testing.T) {
+	type conn struct {
+		net.Conn
+		requests atomic.Int64
+	}
+	seen := make(chan string, 10)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		seen <- r.Proto
+		if c := r.Context().Value(connKey{}).(*conn); c.requests.Add(1) == 2 {
+			c.Close()
+			<-r.Context().Done()
+		}
+		w.WriteHeader(204)
+	}))
+	srv.EnableHTTP2 = true
+	srv.Config.ErrorLog = quiet
+	srv.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, &conn{Conn: c.(*tls.Conn).NetConn()})
+	}
+	srv.StartTLS()
+	defer srv.Close()
+
+	key, body := http.Header{"Idempotency-Key": {"k"}}, []byte("abc")
+	for _, tt := range []struct {
+		request      Request
+		own, callers string // the version; "" is not promised
+	}{
+		{Request{}, "HTTP/2.0", "HTTP/2.0"},
+		{Request{Body: body}, "HTTP/2.0", "HTTP/2.0"},
+		{Request{Header: key}, "HTTP/1.1", ""},
+		{Request{Header: key, Body: body}, "HTTP/1.1", "HTTP/2.0"},
+		{Request{Method: "PUT", Body: body}, "HTTP/1.1", "HTTP/2.0"},
+		{Request{Method: "GET"}, "HTTP/1.1", ""},
+		{Request{Method: "DELETE"}, "HTTP/1.1", ""},
+	} {
+		tt.request.URL = srv.URL
+		for name, c := range map[string]struct {
+			d       *Deliverer
+			version string
+		}{
+			"own client":      {newTestDeliverer(t, srv), tt.own},
+			"caller's client": {NewDeliverer(Options{Client: newHTTP2Client(t, srv)}), tt.callers},
+		} {
+			if c.version == "" {
+				continue
+			}
+			for i, want := range []Kind{"", KindConnect, ""} {
+				if got := c.d.Deliver(t.Context(), tt.request); got.Kind != want {
+					t.Errorf("%s, %s, call %d: got %+v, want %q", name, tt.request.Method, i+1, got, want)
+				}
+				if version := await(t, seen, "request"); version != c.version || len(seen) != 0 {
+					t.Errorf("%s, %s, call %d: came over %s and %d times more, want %s", name, tt.request.Method, i+1, version, len(seen), c.version)
+				}
+			}
+		}
+	}
+}
+
+type connKey struct{}
+
+// newHTTP2Client returns a client with connections of its own.
+func newHTTP2Client(t *testing.T, srv *httptest.Server) *http.Client {
+	transport := NewTransport(Egress{AllowPrivate: true})
+	transport.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 func TestHostileHTTP2(t *testing.T) {

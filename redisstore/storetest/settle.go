@@ -127,7 +127,14 @@ func releasedKeepsProgress(e *env) {
 	e.applied(alice, ended(e.one(alice, "a"), dispatch.Released, time.Second))
 	equal(e, "counts", e.counts(), dispatch.Counts{Scheduled: 1, TotalRetried: 1})
 	e.advance(time.Second)
-	e.sameProgress("progress", e.one(bob, "a").Progress, want)
+	l := e.one(bob, "a")
+	e.sameProgress("progress", l.Progress, want)
+	// Unless it brings some, as when it tells of an attempt that was not made.
+	want = progress(e.now(), 2)
+	s = ended(l, dispatch.Released, 0)
+	s.Progress = &want
+	e.applied(bob, s)
+	e.sameProgress("replaced", e.one(alice, "a").Progress, want)
 }
 
 func progressReplaces(e *env) {

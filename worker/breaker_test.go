@@ -1,0 +1,525 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// transport is a network that does to requests what a test says.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+var (
+	errRefused = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	errNoName  = &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
+)
+
+func responded(status int) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+func newBroken(after int, f transport) *Deliverer {
+	return NewDeliverer(Options{Client: &http.Client{Transport: f}, BreakerAfter: after})
+}
+
+// exchange is one that has been sent and waits for its end.
+type exchange struct {
+	end    chan<- error // nil is a response with status 500
+	result <-chan Result
+}
+
+// scripted is a Deliverer whose exchanges end when the test says so.
+type scripted struct {
+	t       *testing.T
+	d       *Deliverer
+	arrived chan chan error
+}
+
+func newScripted(t *testing.T, after int) *scripted {
+	s := &scripted{t: t, arrived: make(chan chan error)}
+	s.d = newBroken(after, func(req *http.Request) (*http.Response, error) {
+		end := make(chan error)
+		s.arrived <- end
+		select {
+		case err := <-end:
+			if err != nil {
+				return nil, err
+			}
+			return responded(500)
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	})
+	return s
+}
+
+// begin starts an exchange that must be sent.
+func (s *scripted) begin(ctx context.Context, target string) exchange {
+	s.t.Helper()
+	result := make(chan Result, 1)
+	go func() { result <- s.d.Deliver(ctx, Request{URL: target}) }()
+	select {
+	case end := <-s.arrived:
+		return exchange{end, result}
+	case r := <-result:
+		s.t.Fatalf("nothing was sent to %s: %+v", target, r)
+	case <-time.After(patience):
+		s.t.Fatalf("nothing was sent to %s", target)
+	}
+	panic("unreachable")
+}
+
+// end lets an exchange end and demands a kind.
+func (s *scripted) end(e exchange, err error, want Kind) {
+	s.t.Helper()
+	e.end <- err
+	if got := await(s.t, e.result, "result"); got.Kind != want {
+		s.t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+func (s *scripted) fail(target string, times int) {
+	s.t.Helper()
+	for range times {
+		s.end(s.begin(s.t.Context(), target), errRefused, KindConnect)
+	}
+}
+
+// shed demands that an exchange is not sent.
+func (s *scripted) shed(target string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	result := make(chan Result, 1)
+	go func() { result <- s.d.Deliver(ctx, Request{URL: target}) }()
+	var got Result
+	select {
+	case <-s.arrived:
+		s.t.Fatalf("a request was sent to %s", target)
+	case got = <-result:
+	}
+	if got.Kind != KindShed || got.Status != 0 || got.Err == nil || got.RetryIn < minShed || got.RetryIn > maxShed {
+		s.t.Errorf("got %+v, want %q", got, KindShed)
+	}
+}
+
+const dead = "http://dead.test/"
+
+// TestBreaker: ten failures in a row open the breaker; then there is one trial at a time, and a response closes it.
+func TestBreaker(t *testing.T) {
+	s := newScripted(t, 0)
+	s.fail(dead, 9)
+	s.end(s.begin(t.Context(), dead), nil, KindNon2xx) // any response counts
+	s.fail(dead, 9)
+	early := []exchange{s.begin(t.Context(), dead), s.begin(t.Context(), dead), s.begin(t.Context(), dead)}
+	s.end(early[0], errNoName, KindDNS) // the tenth
+	for range 3 {                       // a trial that fails makes room for the next one
+		trial := s.begin(t.Context(), dead)
+		s.shed(dead)
+		s.shed("HTTP://Dead.Test:80/other?path")
+		for _, other := range []string{"https://dead.test/", "http://dead.test:81/", "http://other.test/"} {
+			s.end(s.begin(t.Context(), other), errRefused, KindConnect)
+		}
+		s.end(trial, errRefused, KindConnect)
+	}
+	s.end(early[1], errRefused, KindConnect) // what began before runs on, and is no trial
+	trial := s.begin(t.Context(), dead)
+	s.shed(dead)
+	s.end(early[2], nil, KindNon2xx) // a response to any of them is one
+	s.fail(dead, 9)
+	s.end(trial, errRefused, KindConnect) // and then a trial is an exchange like any other: this is the tenth
+	trial = s.begin(t.Context(), dead)
+	s.shed(dead)
+	s.end(trial, nil, KindNon2xx)
+	if n := len(s.d.breaker.hosts); n != 3 {
+		t.Errorf("%d hosts are remembered, want the three others, which have not answered", n)
+	}
+}
+
+// TestBreakerVerdicts: what counts against a host, what for it, and what says nothing.
+func TestBreakerVerdicts(t *testing.T) {
+	lost := errors.New("taken away")
+	timeout := func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Nanosecond) }
+	cancelled := func() (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(lost)
+		return ctx, func() {}
+	}
+	plain := func() (context.Context, context.CancelFunc) { return t.Context(), func() {} }
+	for _, tt := range []struct {
+		name string
+		ctx  func() (context.Context, context.CancelFunc)
+		err  error
+		kind Kind
+		open bool
+	}{
+		{"connect", plain, errRefused, KindConnect, true},
+		{"dns", plain, errNoName, KindDNS, true},
+		{"tls", plain, tls.RecordHeaderError{Msg: "no TLS"}, KindTLS, true},
+		{"timeout", timeout, nil, KindTimeout, true},
+		{"cancelled", cancelled, nil, KindCancelled, false},
+		{"refused by the guard", plain, &EgressError{Rule: "mine"}, KindConfig, false},
+		{"status 500", plain, nil, KindNon2xx, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newBroken(2, func(req *http.Request) (*http.Response, error) {
+				if tt.kind == KindTimeout || tt.kind == KindCancelled {
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				}
+				if tt.err != nil {
+					return nil, tt.err
+				}
+				return responded(500)
+			})
+			key := hostKey{"http", "dead.test", "80"}
+			for range 5 { // once open, each is a trial
+				ctx, cancel := tt.ctx()
+				if got := d.Deliver(ctx, Request{URL: dead}); got.Kind != tt.kind {
+					t.Errorf("got %+v, want %q", got, tt.kind)
+				}
+				cancel()
+			}
+			p, _ := d.breaker.enter(key)
+			if open := p.trial != nil; open != tt.open {
+				t.Errorf("open: %v, want %v", open, tt.open)
+			}
+		})
+	}
+}
+
+// TestBreakerTrialIsGivenUp: however an exchange ends, its place is free for the next trial.
+func TestBreakerTrialIsGivenUp(t *testing.T) {
+	lost := errors.New("taken away")
+	for name, end := range map[string]func() error{
+		"panic":   func() error { panic("boom") },
+		"Goexit":  func() error { runtime.Goexit(); return nil },
+		"refused": func() error { return &EgressError{Rule: "mine"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var broken atomic.Bool
+			d := newBroken(1, func(*http.Request) (*http.Response, error) {
+				if broken.Load() {
+					return nil, end()
+				}
+				return nil, errRefused
+			})
+			d.Deliver(t.Context(), Request{URL: dead})
+			broken.Store(true)
+			for range 3 {
+				var all sync.WaitGroup
+				all.Go(func() {
+					defer func() { recover() }()
+					if got := d.Deliver(t.Context(), Request{URL: dead}); got.Kind == KindShed {
+						t.Error("the place of a trial was not given back")
+					}
+				})
+				all.Wait()
+			}
+			broken.Store(false)
+			if got := d.Deliver(t.Context(), Request{URL: dead}); got.Kind != KindConnect {
+				t.Errorf("got %+v, want a trial", got)
+			}
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		s := newScripted(t, 3)
+		s.fail(dead, 3)
+		for range 3 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			trial := s.begin(ctx, dead)
+			s.shed(dead)
+			cancel(lost)
+			if got := await(t, trial.result, "result"); got.Kind != KindCancelled {
+				t.Errorf("got %+v, want %q", got, KindCancelled)
+			}
+		}
+	})
+}
+
+// TestBreakerAnswersAtTheHeader: a host has answered when the header of its response is there, whatever its body does.
+func TestBreakerAnswersAtTheHeader(t *testing.T) {
+	body, more := io.Pipe()
+	var answers atomic.Bool
+	d := newBroken(1, func(*http.Request) (*http.Response, error) {
+		if !answers.Load() {
+			return nil, errRefused
+		}
+		return &http.Response{StatusCode: 200, Body: body}, nil
+	})
+	d.Deliver(t.Context(), Request{URL: dead})
+	answers.Store(true)
+	result := make(chan Result, 1)
+	go func() { result <- d.Deliver(t.Context(), Request{URL: dead}) }()
+	more.Write([]byte("a")) // is being read
+	answers.Store(false)
+	if got := d.Deliver(t.Context(), Request{URL: dead}); got.Kind != KindConnect {
+		t.Errorf("got %+v while the body of a response is on its way", got)
+	}
+	more.Close()
+	if got := await(t, result, "result"); got.Kind != "" || got.Snippet != "a" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestBreakerOff(t *testing.T) {
+	s := newScripted(t, -1)
+	s.fail(dead, 100)
+	a, b := s.begin(t.Context(), dead), s.begin(t.Context(), dead)
+	s.end(a, nil, KindNon2xx)
+	s.end(b, errRefused, KindConnect)
+	if n := s.d.breaker.tracked.Load(); n != 0 {
+		t.Errorf("%d hosts are remembered for nothing", n)
+	}
+}
+
+// TestBreakerSpreads: the more exchanges are shed, the later they come back, up to a minute; trials that fail bring
+// them nearer again, and a response forgets them.
+func TestBreakerSpreads(t *testing.T) {
+	mean := func(n int) (sum time.Duration) {
+		for range 1000 {
+			d := comeBack(n)
+			if d < minShed || d > maxShed {
+				t.Fatalf("the %d-th comes back after %v", n, d)
+			}
+			sum += d / 1000
+		}
+		return sum
+	}
+	for n, want := range map[int]time.Duration{1: 1500, 200: 1500, 1000: 7500, 4000: 30_000, 6000: 45_000, 1 << 40: 45_000} {
+		want *= time.Millisecond
+		if got := mean(n); got < want*9/10 || got > want*11/10 {
+			t.Errorf("the %d-th comes back after %v on average, want about %v", n, got, want)
+		}
+	}
+	b, key := breaker{after: 1}, hostKey{"http", "dead.test", "80"}
+	b.leave(pass{key: key}, silence)
+	trial, _ := b.enter(key)
+	last := map[time.Duration]int{}
+	for range 10_000 {
+		_, in := b.enter(key)
+		last[in.Round(time.Second)]++
+	}
+	for second, n := range last {
+		if n > 2000 {
+			t.Errorf("%d of 10,000 come back in second %v", n, second)
+		}
+	}
+	if len(last) < 50 {
+		t.Errorf("10,000 come back in %d different seconds", len(last))
+	}
+	b.leave(trial, silence)
+	if h := b.hosts[key]; h.shed != 5000 || h.trials != 0 || h.failures != 2 {
+		t.Errorf("after a trial: %+v", h)
+	}
+	trial, _ = b.enter(key)
+	b.leave(trial, answer)
+	if len(b.hosts) != 0 || b.tracked.Load() != 0 {
+		t.Errorf("%d hosts are remembered", len(b.hosts))
+	}
+}
+
+// TestBreakerForgets: what is remembered is bounded. Names that fail once push each other out, not one that fails always.
+func TestBreakerForgets(t *testing.T) {
+	b := breaker{after: 3}
+	key := hostKey{"http", "dead.test", "80"}
+	for range 3 {
+		b.leave(pass{key: key}, silence)
+	}
+	trial, _ := b.enter(key)
+	for i := range 3 * maxHosts {
+		b.leave(pass{key: hostKey{"http", fmt.Sprintf("made-up-%d.test", i), "80"}}, silence)
+	}
+	if len(b.hosts) != maxHosts || b.tracked.Load() != maxHosts {
+		t.Errorf("%d hosts are remembered, want %d", len(b.hosts), maxHosts)
+	}
+	if _, in := b.enter(key); in == 0 {
+		t.Error("a host that is dead was forgotten for one that has failed once")
+	}
+	// When all have failed as often, some host must go. What was forgotten during its trial starts anew.
+	for k := range b.hosts {
+		b.hosts[k].failures = 3
+	}
+	delete(b.hosts, key)
+	b.leave(trial, silence)
+	if h := b.hosts[key]; h == nil || h.failures != 1 || h.trials != 0 {
+		t.Errorf("after it was forgotten: %+v", h)
+	}
+	b = breaker{after: 1}
+	b.leave(pass{key: hostKey{"http", strings.Repeat("x", maxHostName+1), "80"}}, silence)
+	if len(b.hosts) != 0 || b.tracked.Load() != 0 {
+		t.Error("a name that is too long is remembered")
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	for target, want := range map[string]hostKey{
+		"http://Example.COM/a?b":          {"http", "example.com", "80"},
+		"HTTPS://user:pass@example.com":   {"https", "example.com", "443"},
+		"https://example.com:8443/":       {"https", "example.com", "8443"},
+		"http://[::1]/":                   {"http", "::1", "80"},
+		"http://[FE80::1%25eth0]:8080/":   {"http", "fe80::1%eth0", "8080"},
+		"http://127.0.0.1:80/#fragment":   {"http", "127.0.0.1", "80"},
+		"http://example.com:80/":          {"http", "example.com", "80"},
+		"http://BÜCHER.example/":          {"http", "bücher.example", "80"},
+		"http://example.com.:80/":         {"http", "example.com.", "80"},
+		"http://a.example.com:/":          {"http", "a.example.com", "80"},
+		"https://user@[2001:db8::1]:1/x@": {"https", "2001:db8::1", "1"},
+	} {
+		u, err := url.Parse(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hostOf(u); got != want {
+			t.Errorf("%s: got %v, want %v", target, got, want)
+		}
+	}
+}
+
+// TestBreakerAtOnce: under load never more than one exchange that began after the breaker opened is on its way, none is
+// lost, and when the host answers again all goes through.
+func TestBreakerAtOnce(t *testing.T) {
+	var up atomic.Bool
+	var inFlight, most atomic.Int64
+	d := newBroken(5, func(*http.Request) (*http.Response, error) {
+		n := inFlight.Add(1)
+		defer inFlight.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		runtime.Gosched()
+		if up.Load() {
+			return responded(204)
+		}
+		return nil, errRefused
+	})
+	for range 5 {
+		d.Deliver(t.Context(), Request{URL: dead})
+	}
+	most.Store(0)
+	run := func() *sync.Map {
+		kinds := new(sync.Map)
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				for range 200 {
+					n, _ := kinds.LoadOrStore(d.Deliver(t.Context(), Request{URL: dead}).Kind, new(atomic.Int64))
+					n.(*atomic.Int64).Add(1)
+				}
+			})
+		}
+		all.Wait()
+		return kinds
+	}
+	kinds := run()
+	if _, ok := kinds.Load(KindConnect); !ok || most.Load() != maxTrials {
+		t.Errorf("%d trials at once, want %d; kinds: %v", most.Load(), maxTrials, kinds)
+	}
+	up.Store(true)
+	for d.Deliver(t.Context(), Request{URL: dead}).Kind != "" {
+	}
+	kinds = run()
+	if n, ok := kinds.Load(Kind("")); !ok || n.(*atomic.Int64).Load() != 32*200 || d.breaker.tracked.Load() != 0 {
+		t.Errorf("the host answers, and not all goes through; %d hosts are remembered", d.breaker.tracked.Load())
+	}
+}
+
+// TestBreakerRandomly compares the breaker with a model that is a list of what happened.
+func TestBreakerRandomly(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		after := 1 + r.IntN(4)
+		b := breaker{after: after}
+		keys := []hostKey{{"http", "a", "80"}, {"http", "b", "80"}}
+		verdicts := map[hostKey][]verdict{} // of the exchanges that ended
+		type open struct {
+			p     pass
+			trial bool
+			age   int // how many responses the host had given when it began
+		}
+		var running []open
+		answers := map[hostKey]int{}
+		silent := func(k hostKey) (n int) { // exchanges in a row without a response, to the last one
+			for i := len(verdicts[k]) - 1; i >= 0 && verdicts[k][i] != answer; i-- {
+				if verdicts[k][i] == silence {
+					n++
+				}
+			}
+			return n
+		}
+		for range 100 {
+			if k := keys[r.IntN(2)]; r.IntN(2) == 0 || len(running) == 0 {
+				trials := 0
+				for _, o := range running {
+					if o.p.key == k && o.trial && o.age == answers[k] {
+						trials++
+					}
+				}
+				isOpen := silent(k) >= after
+				p, in := b.enter(k)
+				if shed := in > 0; shed != (isOpen && trials >= maxTrials) {
+					t.Fatalf("shed: %v, with %d in a row of %d and %d trials", shed, silent(k), after, trials)
+				} else if !shed {
+					running = append(running, open{p, isOpen, answers[k]})
+				}
+				continue
+			}
+			i := r.IntN(len(running))
+			o, v := running[i], verdict(r.IntN(3))
+			running = append(running[:i], running[i+1:]...)
+			b.leave(o.p, v)
+			verdicts[o.p.key] = append(verdicts[o.p.key], v)
+			if v == answer {
+				answers[o.p.key]++
+			}
+		}
+		for _, o := range running {
+			b.leave(o.p, answer)
+		}
+		for _, k := range keys {
+			b.leave(pass{key: k}, answer)
+		}
+		if len(b.hosts) != 0 || b.tracked.Load() != 0 {
+			t.Fatalf("%d hosts are remembered in the end", len(b.hosts))
+		}
+	}
+}
+
+// BenchmarkBreaker is what the breaker adds to an exchange that succeeds: when no host is in trouble, and when another
+// one is.
+func BenchmarkBreaker(b *testing.B) {
+	u, err := url.Parse("https://example.com/hook?a=b")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, troubled := range []int{0, 1, maxHosts} {
+		b.Run(fmt.Sprintf("%d troubled", troubled), func(b *testing.B) {
+			br := breaker{after: defaultBreakerAfter}
+			for i := range troubled {
+				br.leave(pass{key: hostKey{"http", fmt.Sprint(i), "80"}}, silence)
+			}
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					p, _ := br.enter(hostOf(u))
+					br.leave(p, answer)
+				}
+			})
+		})
+	}
+}
