@@ -4,7 +4,7 @@
 //
 //	go run ./examples/tenants
 //
-// tenant.go makes the queues and the tasks, and worker.go works on them and takes the time.
+// acts.go tells what happens, tenant.go makes the queues and the tasks, and worker.go works on them and takes the time.
 package main
 
 import (
@@ -19,13 +19,6 @@ import (
 	"github.com/dispatchkit/dispatch/redisstore"
 )
 
-const (
-	places   = 16   // how many tasks run at once in the one process of this example
-	contract = 4    // how many of a tenant may run at once, on all processes together
-	backlog  = 1500 // slow tasks: more than all places can do in patience
-	patience = 40 * time.Second
-)
-
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -34,7 +27,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, n int) error {
+func run(ctx context.Context, tenantCount int) error {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
 		return err
@@ -49,62 +42,25 @@ func run(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(tell(ctx, tenants{client: w.client, n: n}, w), stop())
+	ts := tenants{client: w.client, n: tenantCount}
+	return errors.Join(play(ctx, ts, w), stop())
 }
 
-// tell serves all tenants three times: while nobody is noisy, while one is, and while that one is held to its contract.
-func tell(ctx context.Context, ts tenants, w *worker) error {
+// play plays the acts, and checks that nobody was forgotten.
+func play(ctx context.Context, ts tenants, w *worker) error {
 	begin := time.Now()
 	if err := ts.signUp(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("%d tenants signed up in %d ms; one process runs %d tasks at once\n", ts.n, time.Since(begin).Milliseconds(), places)
-
-	quiet, err := ts.serveQuiet(ctx, w)
-	if err != nil {
-		return err
-	}
-	report("nobody is noisy", quiet)
-
-	// Without a limit the noisy tenant has all the places that a process gives to one queue.
-	for _, limit := range []int{0, contract} {
-		if err := ts.setLimit(ctx, noisy, limit); err != nil {
+	for _, act := range []func(context.Context, tenants, *worker) error{silence, noise, contractedNoise} {
+		if err := act(ctx, ts, w); err != nil {
 			return err
-		}
-		if err := ts.makeNoise(ctx, w); err != nil {
-			return err
-		}
-		quiet, err := ts.serveQuiet(ctx, w)
-		if err != nil {
-			return err
-		}
-		left, err := ts.endNoise(ctx)
-		if err != nil {
-			return err
-		}
-		peak := w.loudest()
-		what := fmt.Sprintf("%s runs %d slow tasks at once", noisy, peak)
-		if limit > 0 {
-			what = fmt.Sprintf("%s is held to %d", noisy, limit)
-		}
-		report(what, quiet)
-		switch {
-		case left == 0:
-			return fmt.Errorf("%s was done before the others, which shows nothing", noisy)
-		case limit > 0 && peak > limit:
-			return fmt.Errorf("%s ran %d tasks at once, more than %d", noisy, peak, limit)
 		}
 	}
-
 	fmt.Printf("served %d/%d tenants\n", w.served(), ts.n)
 	if w.served() != ts.n {
-		return fmt.Errorf("not every tenant was served")
+		return errors.New("not every tenant was served")
 	}
 	return nil
-}
-
-// report prints how long the tasks of the quiet tenants waited from Enqueue to their handler.
-func report(what string, waits []time.Duration) {
-	part := func(n int) float64 { return float64(waits[(len(waits)-1)*n/100].Microseconds()) / 1000 }
-	fmt.Printf("%-43s the others wait %5.1f ms (median), %6.1f ms (p99)\n", what+":", part(50), part(99))
 }

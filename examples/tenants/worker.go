@@ -13,7 +13,7 @@ import (
 const (
 	quickJob = "quick"
 	slowJob  = "slow"
-	slowness = 500 * time.Millisecond
+	slowness = 250 * time.Millisecond
 )
 
 // worker runs the tasks of all tenants, whenever their queues come into being.
@@ -42,8 +42,8 @@ func startWorker(ctx context.Context, store dispatch.Store) (w *worker, stop fun
 	return w, d.Stop, d.Start(ctx)
 }
 
-// expect begins a round of n quick tasks, each of another tenant. The channel gets their waits when all have begun.
-func (w *worker) expect(n int) <-chan []time.Duration {
+// expectQuiet begins a round of n quick tasks, each of another tenant. The channel gets their waits when all have begun.
+func (w *worker) expectQuiet(n int) <-chan []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waits, w.want, w.started = make(map[string]time.Duration, n), n, make(chan []time.Duration, 1)
