@@ -56,7 +56,7 @@ var layout = []struct {
 	{"internal/testsignal", nil},
 
 	{"examples/...", []string{".", "cluster", "worker", "redisstore", "dispatchtest", "internal/redistest", clockwork, goRedis,
-		miniredis, xTerm, "net/http/httptest"}},
+		miniredis, webhooks, xTerm, "net/http/httptest"}},
 	{"bench/...", []string{anything}},
 }
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	places   = 16   // how many tasks run at once in the one process of this example
+	contract = 4    // how many of a tenant may run at once, on all processes together
+	backlog  = 1600 // slow tasks: more than run under the contract while patience lasts
+	patience = 100 * time.Second
+)
+
+// silence serves all tenants but the noisy one, which has nothing to do.
+func silence(ctx context.Context, ts tenants, w *worker) error {
+	started := w.expectQuiet(ts.n - 1)
+	if err := ts.sendQuiet(ctx); err != nil {
+		return err
+	}
+	waits, err := receive(ctx, started)
+	if err != nil {
+		return err
+	}
+	report("nobody is noisy", waits)
+	return nil
+}
+
+// noise does the same while the noisy tenant has as many places as a process gives to one queue without a limit. It makes
+// noise for as long as the others send tasks.
+func noise(ctx context.Context, ts tenants, w *worker) error {
+	if err := ts.setLimit(ctx, noisy, 0); err != nil {
+		return err
+	}
+	if err := ts.makeNoise(ctx, w); err != nil {
+		return err
+	}
+	started := w.expectQuiet(ts.n - 1)
+	if err := ts.sendQuiet(ctx); err != nil {
+		return err
+	}
+	if _, err := ts.endNoise(ctx); err != nil {
+		return err
+	}
+	waits, err := receive(ctx, started)
+	if err != nil {
+		return err
+	}
+	report(fmt.Sprintf("%s runs %d slow tasks at once", noisy, w.loudest()), waits)
+	return nil
+}
+
+// contractedNoise does the same while the noisy tenant is held to its contract. It makes noise until all others are served.
+func contractedNoise(ctx context.Context, ts tenants, w *worker) error {
+	if err := ts.setLimit(ctx, noisy, contract); err != nil {
+		return err
+	}
+	if err := ts.makeNoise(ctx, w); err != nil {
+		return err
+	}
+	started := w.expectQuiet(ts.n - 1)
+	if err := ts.sendQuiet(ctx); err != nil {
+		return err
+	}
+	waits, err := receive(ctx, started)
+	if err != nil {
+		return err
+	}
+	left, err := ts.endNoise(ctx)
+	if err != nil {
+		return err
+	}
+	report(fmt.Sprintf("%s is held to %d", noisy, contract), waits)
+	if left == 0 {
+		return fmt.Errorf("%s was done before the others were served, which shows nothing", noisy)
+	}
+	if peak := w.loudest(); peak != contract {
+		return fmt.Errorf("%s ran up to %d tasks at once, want %d", noisy, peak, contract)
+	}
+	return nil
+}
+
+// report prints how long the tasks of the quiet tenants waited, from Enqueue to their handler. The waits are sorted.
+func report(what string, waits []time.Duration) {
+	percentile := func(n int) float64 { return float64(waits[(len(waits)-1)*n/100].Microseconds()) / 1000 }
+	fmt.Printf("%-43s the others wait %5.1f ms (median), %6.1f ms (p99)\n", what+":", percentile(50), percentile(99))
+}
