@@ -51,7 +51,8 @@ func requireShedHistory(t testing.TB, info *dispatch.TaskInfo, made int) (shed i
 // the tasks for others go on.
 func TestBreakerHangingReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const tasks, places, attempts = 20, 12, 2
+		const tasks, places, attempts = 20, 16, 2
+		const atOnce = places * 3 / 4 // of one queue
 		b := newBubble(t)
 		var waiting, sent atomic.Int64
 		var numbers record[string]
@@ -71,6 +72,8 @@ func TestBreakerHangingReceiver(t *testing.T) {
 			return nil, req.Context().Err()
 		})}
 		d := b.dispatcher(dispatch.Options{GlobalConcurrency: places, HTTPClient: client})
+		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: dispatch.DefaultQueue, NoThrottle: true})
+		b.ok(err)
 		var ids []dispatch.TaskID
 		for range tasks {
 			ids = append(ids, b.enqueue(d, dispatch.Task{
@@ -79,8 +82,8 @@ func TestBreakerHangingReceiver(t *testing.T) {
 		}
 		b.ok(d.Start(t.Context()))
 		time.Sleep(9 * time.Second)
-		if n := waiting.Load(); n != places {
-			t.Errorf("%d attempts wait before it is known that the receiver hangs, want %d", n, places)
+		if n := waiting.Load(); n != atOnce {
+			t.Errorf("%d attempts wait before it is known that the receiver hangs, want %d", n, atOnce)
 		}
 		most := int64(0)
 		for second := 0; b.seen.count(dispatch.Dead) < tasks && second < 1000; second++ {
@@ -127,6 +130,7 @@ func TestBreakerRefusingReceiver(t *testing.T) {
 	for name, threshold := range map[string]int{"by default": 0, "at once": 1, "off": -1} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, dispatch.Options{BreakerThreshold: threshold})
+			e.ensure(dispatch.Queue{Name: dispatch.DefaultQueue, NoThrottle: true})
 			var ids, others []dispatch.TaskID
 			for range 50 {
 				ids = append(ids, e.enqueue(dispatch.Task{URL: gone.URL, Retry: &dispatch.RetryConfig{MaxAttempts: 3, MinBackoff: -1}}))

@@ -77,8 +77,8 @@ type Counts struct {
 	TotalSucceeded, TotalDead, TotalRetried, TotalCancelled, TotalExpired int64
 	// EffectiveRate is how many attempts may start per second now; 0 is unlimited. It is the queue's Rate, or less while
 	// receivers are congested: then it is halved at most once a second, to a tenth of Rate or 0.1 at the least, and grows by
-	// half after each 10 s without such an answer. A queue without a Rate begins at half of what it did in the last 10 s, goes down
-	// to 1, and is free again after 60 s.
+	// half after each 10 s without such an answer. For a queue without a Rate it is what the
+	// queue did in the last 10 s instead, and 1 at the least; and it is free again after 60 s.
 	EffectiveRate float64
 }
 

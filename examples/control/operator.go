@@ -106,12 +106,12 @@ func (o operator) replay(ctx context.Context) error {
 		fmt.Printf("%30s%s was attempted %d times: %s\n", "", t.Payload, t.Progress.Attempts, last.Error)
 		dead = append(dead, t.ID)
 	}
-	replayed, err := o.client.ReplayTasks(ctx, queue, dead...)
+	replayed, err := o.client.ReplayTasks(ctx, queue, dead, dispatch.ReplayOptions{})
 	if err != nil {
 		return err
 	}
-	if replayed != 1 {
-		return fmt.Errorf("%d tasks are replayed, want 1", replayed)
+	if len(replayed) != 1 || replayed[0] != id {
+		return fmt.Errorf("%v is replayed, want %s", replayed, id)
 	}
 	if err := o.await(ctx, id, dispatch.TaskSucceeded); err != nil {
 		return err

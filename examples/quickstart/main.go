@@ -78,7 +78,7 @@ func run(ctx context.Context, redisURL, cluster string) error {
 		return err
 	}
 
-	fmt.Printf("in %v: %d attempts, %d of them answered 503 and were repeated; the receiver saw %d tasks, the handler %d\n",
+	fmt.Printf("in %v: %d attempts, %d of them answered 500 and were repeated; the receiver saw %d tasks, the handler %d\n",
 		time.Since(begin).Round(time.Millisecond), seen.attempts.Load(), seen.retries.Load(), receiver.distinct(), seen.names())
 	fmt.Printf("delivered %d/%d\n", seen.succeeded.Load(), httpTasks+handlerTasks)
 	if receiver.distinct() != httpTasks || seen.names() != handlerTasks {

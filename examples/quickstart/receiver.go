@@ -26,7 +26,7 @@ func startReceiver() (*receiver, func()) {
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if strings.HasSuffix(req.URL.Path, "7") && req.Header.Get(dispatch.HeaderAttempt) == "1" {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	r.mu.Lock()

@@ -24,10 +24,10 @@ end
 
 -- congestion is what a queue's meta is to hold after `sent` requests, of which `failed` had no good end and `congested`
 -- met a receiver that asked for less. Then, or when more than half of those of 10 s fail, the rate is halved, at most once
--- a second: not below a tenth of the settings' or 0.1/s, nor, in a queue without a rate, below 1/s. Such a queue begins at
--- half of what it did in 10 s.
+-- a second: not below a tenth of the settings' or 0.1/s. The rate of a queue without one is what it did in the last 10 s, or
+-- since it began to do something, and it does not go below 1/s.
 local function congestion(meta, now, sent, failed, congested)
-  local m = redis.call('HMGET', meta, 'interval', 'slow', 'slowed', 'cut', 'window', 'sent', 'failed', 'before')
+  local m = redis.call('HMGET', meta, 'interval', 'slow', 'slowed', 'cut', 'window', 'sent', 'failed', 'before', 'slowest')
   local interval, since, opened = (tonumber(m[1]) or 0), (tonumber(m[3]) or 0), (tonumber(m[5]) or 0)
   local all, bad, before = (tonumber(m[6]) or 0), (tonumber(m[7]) or 0), (tonumber(m[8]) or 0)
   if now - opened >= GROWTH or now < opened then
@@ -41,12 +41,16 @@ local function congestion(meta, now, sent, failed, congested)
   end
   local last = tonumber(m[4]) or 0
   if now - last >= 1000 or now < last then
-    local current = throttled(interval, 0, tonumber(m[2]), since, now)
+    local current, slowest = throttled(interval, 0, tonumber(m[2]), since, now), (tonumber(m[9]) or 1000000)
     if current == 0 then
-      current = math.floor(GROWTH * 1000 / math.max(all, before))
+      local lately = math.floor(math.max(now - opened, 1000) * 1000 / all)
+      current = before > 0 and math.min(lately, math.floor(GROWTH * 1000 / before)) or lately
+      slowest = math.min(current * 10, 1000000)
+    elseif interval > 0 then
+      slowest = math.max(math.min(interval * 10, 10000000), interval)
     end
-    local slowest = interval == 0 and 1000000 or math.max(math.min(interval * 10, 10000000), interval)
-    fields[9], fields[10], fields[11], fields[12] = 'slow', math.min(current * 2, slowest), 'cut', now
+    current = math.min(current * 2, slowest)
+    fields[9], fields[10], fields[11], fields[12], fields[13], fields[14] = 'slow', current, 'cut', now, 'slowest', slowest
   end
   local n = #fields
   fields[n + 1], fields[n + 2] = 'slowed', now

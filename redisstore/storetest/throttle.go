@@ -13,6 +13,7 @@ var throttleCases = []testcase{
 	{"the rate grows by half after each ten seconds", throttleRecovers},
 	{"each further answer puts off the recovery", throttleStays},
 	{"a queue without a rate begins at half of what it did, and is free after a minute", throttleUnlimited},
+	{"what it did before the window counts too", throttleBefore},
 	{"many failures are congestion, few are not", throttleFailures},
 	{"failures of two windows are not added", throttleWindows},
 	{"claims go by the rate in force", throttledClaims},
@@ -111,21 +112,37 @@ func throttleUnlimited(e *env) {
 	e.put("a")
 	e.goes(0)
 	e.heardNothing("a")
-	e.heard(dispatch.Traffic{Sent: 999})
+	e.heard(dispatch.Traffic{Sent: 500})
+	e.advance(2 * time.Second)
+	e.heard(dispatch.Traffic{Sent: 499})
 	e.heard(busy)
-	e.goes(50) // 1,000 in 10 s
-	for range 9 {
+	e.goes(250) // 1,000 in 2 s
+	for range 5 {
 		e.advance(time.Second)
 		e.heard(busy)
 	}
-	e.goes(1)
+	e.goes(50) // a tenth
 	e.advance(10 * time.Second)
-	e.goes(1.5)
+	e.goes(75)
 	e.advance(50*time.Second - time.Millisecond)
-	e.goes(1 * math.Pow(1.5, 5))
+	e.goes(50 * math.Pow(1.5, 5))
 	e.advance(time.Millisecond)
 	e.goes(0)
 	e.heard(busy) // nothing was sent for so long
+	e.goes(1)
+}
+
+func throttleBefore(e *env) {
+	e.put("a")
+	e.heardNothing("a")
+	e.heard(dispatch.Traffic{Sent: 1000})
+	e.advance(10 * time.Second)
+	e.heard(busy)
+	e.goes(50)
+	e.ok(e.store.DeleteQueue(e.ctx, queue))
+	e.heard(dispatch.Traffic{Sent: 1000})
+	e.advance(20 * time.Second)
+	e.heard(busy)
 	e.goes(1)
 }
 
@@ -156,7 +173,7 @@ func throttleWindows(e *env) {
 }
 
 func throttledClaims(e *env) {
-	e.heard(dispatch.Traffic{Sent: 39})
+	e.heard(dispatch.Traffic{Sent: 3})
 	e.heard(busy)
 	e.goes(2)
 	e.fill(40)
