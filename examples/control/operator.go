@@ -92,7 +92,9 @@ func (o operator) replay(ctx context.Context) error {
 	if err := o.await(ctx, id, dispatch.TaskDead); err != nil {
 		return err
 	}
-	if err := o.expect(ctx, "one fails at every attempt", "3 succeeded (bill, letter, poster), 1 dead (atlas), 1 cancelled (pi)"); err != nil {
+	err = o.expect(ctx, "one fails at every attempt",
+		"3 succeeded (bill, letter, poster), 1 dead (atlas), 1 cancelled (pi)")
+	if err != nil {
 		return err
 	}
 

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	places   = 16   // how many tasks run at once in the one process of this example
-	contract = 4    // how many of a tenant may run at once, on all processes together
-	backlog  = 1600 // slow tasks: more than run under the contract while patience lasts
+	places   = 16 // how many tasks run at once in the one process of this example
+	contract = 4  // how many of a tenant may run at once, on all processes together
 	patience = 100 * time.Second
+	slowness = 500 * time.Millisecond
+	backlog  = places * int(patience/slowness) // slow tasks: more than all places can run while patience lasts
 )
 
 // silence serves all tenants but the noisy one, which has nothing to do.
@@ -27,8 +28,8 @@ func silence(ctx context.Context, ts tenants, w *worker) error {
 	return nil
 }
 
-// noise does the same while the noisy tenant has as many places as a process gives to one queue without a limit. It makes
-// noise for as long as the others send tasks.
+// noise does the same while the noisy tenant has no limit, and so all the places that a process gives to one queue. It
+// makes noise for as long as the others send tasks.
 func noise(ctx context.Context, ts tenants, w *worker) error {
 	if err := ts.setLimit(ctx, noisy, 0); err != nil {
 		return err
@@ -40,7 +41,7 @@ func noise(ctx context.Context, ts tenants, w *worker) error {
 	if err := ts.sendQuiet(ctx); err != nil {
 		return err
 	}
-	if _, err := ts.endNoise(ctx); err != nil {
+	if err := ts.endNoise(ctx); err != nil {
 		return err
 	}
 	waits, err := receive(ctx, started)
@@ -67,16 +68,12 @@ func contractedNoise(ctx context.Context, ts tenants, w *worker) error {
 	if err != nil {
 		return err
 	}
-	left, err := ts.endNoise(ctx)
-	if err != nil {
+	if err := ts.endNoise(ctx); err != nil {
 		return err
 	}
 	report(fmt.Sprintf("%s is held to %d", noisy, contract), waits)
-	if left == 0 {
-		return fmt.Errorf("%s was done before the others were served, which shows nothing", noisy)
-	}
-	if peak := w.loudest(); peak != contract {
-		return fmt.Errorf("%s ran up to %d tasks at once, want %d", noisy, peak, contract)
+	if peak := w.loudest(); peak > contract {
+		return fmt.Errorf("%s ran %d tasks at once, more than %d", noisy, peak, contract)
 	}
 	return nil
 }

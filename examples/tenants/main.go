@@ -20,14 +20,14 @@ import (
 )
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := run(ctx, 1000); err != nil {
+	if err := run(context.Background(), 1000); err != nil {
 		log.Fatal(err)
 	}
 }
 
 func run(ctx context.Context, tenantCount int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
 		return err
@@ -52,7 +52,8 @@ func play(ctx context.Context, ts tenants, w *worker) error {
 	if err := ts.signUp(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("%d tenants signed up in %d ms; one process runs %d tasks at once\n", ts.n, time.Since(begin).Milliseconds(), places)
+	fmt.Printf("%d tenants signed up in %d ms; one process runs %d tasks at once\n",
+		ts.n, time.Since(begin).Milliseconds(), places)
 	for _, act := range []func(context.Context, tenants, *worker) error{silence, noise, contractedNoise} {
 		if err := act(ctx, ts, w); err != nil {
 			return err

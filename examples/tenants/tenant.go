@@ -86,17 +86,20 @@ func (ts tenants) makeNoise(ctx context.Context, w *worker) error {
 	return err
 }
 
-// endNoise drops what the noisy tenant has left to do, which is how many tasks, and returns when nothing of it runs.
-func (ts tenants) endNoise(ctx context.Context) (left int64, err error) {
+// endNoise drops what the noisy tenant has left to do, and returns when nothing of it runs. It fails if nothing was left.
+func (ts tenants) endNoise(ctx context.Context) error {
 	counts, err := ts.client.Counts(ctx, noisy)
 	if err != nil {
-		return 0, err
+		return err
+	}
+	if counts.Ready == 0 {
+		return fmt.Errorf("%s was silent too early", noisy)
 	}
 	if err := ts.client.PurgeQueue(ctx, noisy); err != nil {
-		return 0, err
+		return err
 	}
 	if err := ts.client.DrainQueue(ctx, noisy); err != nil {
-		return 0, err
+		return err
 	}
-	return counts.Ready, ts.client.ResumeQueue(ctx, noisy)
+	return ts.client.ResumeQueue(ctx, noisy)
 }
