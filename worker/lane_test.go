@@ -65,12 +65,10 @@ func TestPoolBound(t *testing.T) {
 	running(6, 2)
 
 	p.Bound("noisy", 3)
-	for range 6 {
+	for range 6 { // three of them are followed by another one
 		gates["noisy"] <- struct{}{}
 	}
-	for range 2 {
-		gates["quiet"] <- struct{}{}
-	}
+	close(gates["quiet"])
 	starts := map[string]int{}
 	for range 6 + 2 + 3 {
 		starts[await(t, started, "start")]++
