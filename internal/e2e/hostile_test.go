@@ -180,7 +180,7 @@ func (d *den) serve(m *misdeed, conn *net.TCPConn) {
 	defer d.open.Add(-1)
 	for n, most := d.open.Add(1), d.most.Load(); n > most && !d.most.CompareAndSwap(most, n); most = d.most.Load() {
 	}
-	conn.SetWriteBuffer(64 << 10) // so that few bytes are on their way that nobody will read
+	conn.SetWriteBuffer(8 << 10) // so that few bytes are on their way that nobody will read
 	r := bufio.NewReader(conn)
 	for {
 		req, err := http.ReadRequest(r)
