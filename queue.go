@@ -25,7 +25,8 @@ type Queue struct {
 	Burst int
 	// MaxConcurrent is how many tasks of the queue may run at once, over all processes; 0 or −1 means unlimited.
 	MaxConcurrent int
-	// Weight is the queue's share when several queues wait for the places of one process; 0 means 1, at most 1000.
+	// Weight is the queue's share when several queues wait for the places of one process; 0 means 1, at most 1000. Among
+	// queues that have as many places as they may, see Options.GlobalConcurrency, it counts up to three times another's.
 	Weight int
 	// Secret names the secret that signs the requests of tasks with a URL that name none themselves, see Options.Secrets;
 	// empty means that they are not signed.
