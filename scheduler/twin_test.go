@@ -62,7 +62,6 @@ func (w *twin) best(stands string, before func(a, b *twinQueue) bool) (best *twi
 	return best
 }
 
-func byPass(a, b *twinQueue) bool    { return a.pass < b.pass }
 func byInstant(a, b *twinQueue) bool { return a.at.Before(b.at) }
 
 // set moves a queue, to the end of the list if that is a change.
