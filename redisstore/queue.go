@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -43,7 +44,8 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	}
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
-		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL))
+		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL),
+		rand.Text())
 	if v == int64(-1) {
 		return false, dispatch.ErrQueueNotFound
 	}

@@ -8,15 +8,16 @@
 -- ARGV[6] now    ms; '' = server TIME
 -- ARGV[7] requires of each task
 -- ARGV[8] ttl    ms after which a task is dropped; 0 = never
+-- ARGV[9] request that the caller never repeats for another change
 -- returns 1 replaced, or stored by an earlier run of this call | 0 the version is another | -1 no such queue
 -- keeps   pause, counters and tasks
 -- cost    O(1)
-local meta = redis.call('HMGET', KEYS[1], 'version', 'config', 'interval', 'tat')
+local meta = redis.call('HMGET', KEYS[1], 'version', 'change', 'interval', 'tat')
 if not meta[1] then
   return -1
 end
 local version = tonumber(ARGV[1])
-if tonumber(meta[1]) == version + 1 and meta[2] == ARGV[2] then
+if tonumber(meta[1]) == version + 1 and meta[2] == ARGV[9] then
   return 1
 end
 if tonumber(meta[1]) ~= version then
@@ -31,5 +32,5 @@ local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) 
 redis.call('HDEL', KEYS[1], 'slow')
 redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2],
   'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[7],
-  'ttl', ARGV[8])
+  'ttl', ARGV[8], 'change', ARGV[9])
 return 1

@@ -14,6 +14,7 @@ var queueCases = []testcase{
 	{"creating a queue again changes nothing", createAgain},
 	{"create and replace do not pause", pausedIsNoSetting},
 	{"settings are replaced only at their version", replaceAtVersion},
+	{"of two who make the same change one is refused", replaceAlike},
 	{"of many replacements at one version one counts", replaceAtOnce},
 	{"a queue that does not exist is not found", queueNotFound},
 	{"all queues are listed", queuesAreListed},
@@ -105,6 +106,19 @@ func replaceAtVersion(e *env) {
 	now, err := e.store.Queue(e.ctx, queue)
 	e.ok(err)
 	equal(e, "weight", now.Weight, 2)
+}
+
+// Two who count up from the same version must not end up with one step.
+func replaceAlike(e *env) {
+	e.create(dispatch.Queue{Weight: 1})
+	q, err := e.store.Queue(e.ctx, queue)
+	e.ok(err)
+	q.Weight++
+	for _, want := range []bool{true, false} {
+		replaced, err := e.store.ReplaceQueue(e.ctx, *q)
+		e.ok(err)
+		equal(e, "replaced", replaced, want)
+	}
 }
 
 func replaceAtOnce(e *env) {
