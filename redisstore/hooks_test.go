@@ -25,10 +25,12 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // allScripts are the scripts in the order of their names.
 func allScripts() []*script {
 	s := loadScripts("")
-	return []*script{s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut,
-		s.announce, s.await, s.cancel, s.claim, s.cleanup, s.counts, s.delete, s.edit, s.enqueue, s.extend, s.hints, s.inspect, s.leases,
-		s.look, s.purge, s.purgeSlice, s.queueCreate, s.queuePause, s.queueReplace, s.replay, s.reschedule, s.rest, s.runNow, s.settle,
-		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep}
+	return []*script{s.enqueue, s.claim, s.settle, s.extend, s.leases,
+		s.await, s.cancel, s.delete, s.edit, s.inspect, s.replay, s.reschedule, s.runTask,
+		s.cleanup, s.counts, s.purge, s.purgeSlice, s.queueCreate, s.queueReplace, s.queueState,
+		s.announce, s.hints, s.look, s.rest,
+		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep,
+		s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut}
 }
 
 // scriptNames finds the name of a script by its hash or its text.

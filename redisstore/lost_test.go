@@ -124,7 +124,7 @@ func TestLostAnswers(t *testing.T) {
 		if replaced, err := s.ReplaceQueue(ctx, *q); err != nil || !replaced {
 			t.Errorf("replaced: %v, %v", replaced, err)
 		}
-		lose("queue_pause", "queue_pause")
+		lose("queue_state", "queue_state")
 		ok(t, s.SetState(ctx, mail, dispatch.QueuePaused))
 		ok(t, s.SetState(ctx, mail, dispatch.QueueRunning))
 

@@ -100,7 +100,7 @@ var stateFields = map[dispatch.QueueState]string{
 
 // SetState implements dispatch.QueueStore.
 func (s *Store) SetState(ctx context.Context, name string, state dispatch.QueueState) error {
-	v, err := s.run(ctx, evenUncertain, s.scripts.queuePause, []string{s.queueKeys(name).meta}, stateFields[state])
+	v, err := s.run(ctx, evenUncertain, s.scripts.queueState, []string{s.queueKeys(name).meta}, stateFields[state])
 	if err == nil && v == int64(0) {
 		return dispatch.ErrQueueNotFound
 	}

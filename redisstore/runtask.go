@@ -11,12 +11,12 @@ import (
 // lease of the attempt that the first one has brought about.
 func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (lost int64, err error) {
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.runNow, []string{k.due, k.leased, k.leases, k.tasks, k.meta},
+	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, []string{k.due, k.leased, k.leases, k.tasks, k.meta},
 		s.now(), string(id), rand.Text())
 	if err != nil {
 		return 0, err
 	}
-	r := replyOf(s.scripts.runNow, v)
+	r := replyOf(s.scripts.runTask, v)
 	switch code := r.int(); {
 	case r.err != nil:
 		return 0, r.err

@@ -21,11 +21,18 @@ type script struct {
 
 // scripts are all transitions, one file each.
 type scripts struct {
+	// What a task goes through.
+	enqueue, claim, settle, extend, leases *script
+	// What is done to tasks from outside.
+	await, cancel, delete, edit, inspect, replay, reschedule, runTask *script
+	// Queues, and what is removed from them.
+	cleanup, counts, purge, purgeSlice, queueCreate, queueReplace, queueState *script
+	// Notes of what queues have to do.
+	announce, hints, look, rest *script
+	// The fleet.
+	planPublish, termBegin, workerBeat, workerRead, workerReap, workerRegister, workerRemove, workerSweep *script
+	// Cron entries.
 	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
-
-	announce, await, cancel, claim, cleanup, counts, delete, edit, enqueue, extend, hints, inspect, leases, look, purge, purgeSlice,
-	planPublish, queueCreate, queuePause, queueReplace, replay, reschedule, rest, runNow, settle, termBegin, workerBeat, workerRead, workerReap,
-	workerRegister, workerRemove, workerSweep *script
 }
 
 // loadScripts reads the embedded files and puts the functions that they share before each. preamble goes before all of
@@ -48,20 +55,25 @@ func loadScripts(preamble string) scripts {
 		sum := sha1.Sum([]byte(source))
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}
-	loadCron := func(name string) *script { return load(name, "lib_entry") }
 	return scripts{
-		cronAdvance: loadCron("cron_advance"), cronDelete: loadCron("cron_delete"), cronDue: loadCron("cron_due"),
-		cronPause: loadCron("cron_pause"), cronPut: loadCron("cron_put"),
+		enqueue: load("enqueue"), claim: load("claim", "lib_limits", "lib_throttle"), settle: load("settle", "lib_throttle"),
+		extend: load("extend"), leases: load("leases"),
 
-		announce: load("announce"), await: load("await"), cancel: load("cancel"), claim: load("claim", "lib_limits", "lib_throttle"),
-		cleanup: load("cleanup"), counts: load("counts", "lib_throttle"),
-		delete: load("delete"), edit: load("edit"), enqueue: load("enqueue"), extend: load("extend"), hints: load("hints"),
-		inspect: load("inspect"), leases: load("leases"), look: load("look"), purge: load("purge"),
-		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queuePause: load("queue_pause"),
-		queueReplace: load("queue_replace"), replay: load("replay"), reschedule: load("reschedule"), rest: load("rest"), runNow: load("run_task"), settle: load("settle", "lib_throttle"),
+		await: load("await"), cancel: load("cancel"), delete: load("delete"), edit: load("edit"), inspect: load("inspect"),
+		replay: load("replay"), reschedule: load("reschedule"), runTask: load("run_task"),
+
+		cleanup: load("cleanup"), counts: load("counts", "lib_throttle"), purge: load("purge"),
+		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queueReplace: load("queue_replace"),
+		queueState: load("queue_state"),
+
+		announce: load("announce"), hints: load("hints"), look: load("look"), rest: load("rest"),
+
 		planPublish: load("plan_publish"), termBegin: load("term_begin"), workerBeat: load("worker_beat"),
 		workerRead: load("worker_read"), workerReap: load("worker_reap"), workerRegister: load("worker_register"),
 		workerRemove: load("worker_remove"), workerSweep: load("worker_sweep"),
+
+		cronAdvance: load("cron_advance", "lib_entry"), cronDelete: load("cron_delete", "lib_entry"),
+		cronDue: load("cron_due", "lib_entry"), cronPause: load("cron_pause", "lib_entry"), cronPut: load("cron_put", "lib_entry"),
 	}
 }
 

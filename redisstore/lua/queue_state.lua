@@ -1,4 +1,4 @@
--- queue_pause: pause, drain or resume a queue. One that drains takes no new tasks.
+-- queue_state: pause, drain or resume a queue. One that drains takes no new tasks.
 -- KEYS[1] meta   hash  settings and counters of the queue
 -- ARGV[1] field  to set: paused, draining; '' = resume
 -- returns 1 done | 0 no such queue
