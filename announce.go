@@ -48,7 +48,7 @@ func (c *Client) sendAnnounces(_ string, batch []announcing) {
 	soonest := make(map[string]Hint, len(batch))
 	var hints []Hint
 	for _, a := range batch {
-		if a.hint.Ended != 0 { // each counts
+		if a.hint.Revoked != 0 { // each counts
 			hints = append(hints, a.hint)
 			continue
 		}

@@ -15,7 +15,7 @@ func (c *Client) CancelTask(ctx context.Context, queue string, id TaskID) error 
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	for range updateTries {
+	for range conflictTries {
 		held, err := c.store.Lease(ctx, queue, id)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (c *Client) CancelTask(ctx context.Context, queue string, id TaskID) error 
 		}
 		if cancelled {
 			if token > 0 {
-				await(ctx, c.announce(Hint{Queue: queue, Ended: token}))
+				await(ctx, c.announce(Hint{Queue: queue, Revoked: token}))
 			}
 			return nil
 		}

@@ -113,7 +113,7 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 // about all of them.
 func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (EnqueueReply, []error, error) {
 	refused := make([]error, len(tasks))
-	for range updateTries {
+	for range conflictTries {
 		o.Requires = c.fleet.requiresOf(queue)
 		fitting, err := c.fitting(ctx, queue, tasks, o.Requires, refused)
 		if err != nil {

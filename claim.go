@@ -69,7 +69,7 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 		}
 		d.life.group.Go(func() { d.claim(request, sentAt, claimPatience) })
 	}
-	d.tellParts()
+	d.tellBounds()
 	sleep := time.Hour
 	if at, ok := d.sched.NextAt(now); ok {
 		sleep = min(sleep, at.Sub(now))
@@ -250,7 +250,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		q.leaseEnd = now.Add(reply.LeaseEnd)
 	}
 	d.sched.Claimed(name, claimed, now)
-	d.tellParts()
+	d.tellBounds()
 	if !again.IsZero() {
 		d.sched.Due(name, again, now)
 	}

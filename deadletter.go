@@ -104,7 +104,7 @@ func deadLetter(l *Leased, p *Progress, to string) (Submission, bool) {
 	}
 	t := l.Task
 	t.Queue, t.Retry, t.ScheduleTime, t.Delay = to, nil, time.Time{}, 0
-	t.ID = derivedID("dl-", l.Task.Queue, string(l.Task.ID), strconv.FormatInt(l.CreatedAt.UnixMilli(), 10))
+	t.ID = hashedID("dl-", l.Task.Queue, string(l.Task.ID), strconv.FormatInt(l.CreatedAt.UnixMilli(), 10))
 	if t.Metadata = maps.Clone(t.Metadata); t.Metadata == nil {
 		t.Metadata = make(map[string]string)
 	}

@@ -23,7 +23,7 @@ type running struct {
 	ctx       *attemptContext
 	admitted  bool // it has taken room of the process's capacity
 	stranger  bool // this process cannot run it
-	doubted   bool // its lease may be gone; guarded by Dispatcher.mu
+	suspected bool // its lease may be gone; guarded by Dispatcher.mu
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time

@@ -39,7 +39,7 @@ type Dispatcher struct {
 	anyStuck atomic.Bool
 	// signal wakes the claim loop; it holds one signal, because the loop looks at everything each time. So do the others,
 	// for what is announced of the fleet.
-	signal, planHeard, workersHeard, cronHeard, leasesDoubted chan struct{}
+	signal, planHeard, workersHeard, cronHeard, suspects chan struct{}
 	// leading says that the duties of the leader are this process's.
 	leading atomic.Bool
 	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
@@ -88,10 +88,10 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		worker:   cluster.NewWorkerID(),
 		serves:   servesQueues(o.Queues),
 		handlers: make(map[string]Handler),
-		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress, BreakerAfter: o.BreakerThreshold}),
+		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress, BreakerThreshold: o.BreakerThreshold}),
 		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
-		cronHeard: make(chan struct{}, 1), leasesDoubted: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
+		cronHeard: make(chan struct{}, 1), suspects: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
 		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),
 		queues:  make(map[string]*servedQueue),
 		unknown: make(map[string]bool),

@@ -24,7 +24,7 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	for range updateTries {
+	for range conflictTries {
 		var refused error
 		needs := false // something else than before
 		err := c.store.EditTask(ctx, queue, id, func(t *Task) error {

@@ -21,8 +21,8 @@ func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err er
 	return c.store.CreateQueue(ctx, q)
 }
 
-// updateTries bounds UpdateQueue when others change the queue at the same time.
-const updateTries = 10
+// conflictTries bounds UpdateQueue when others change the queue at the same time.
+const conflictTries = 10
 
 // UpdateQueue reads a queue, lets change modify it and stores the result, all over again when somebody else changed it
 // meanwhile; so change may be called several times. Changes to Name, Paused, Draining, CreatedAt and Version are ignored. An
@@ -31,7 +31,7 @@ func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queu
 	if change == nil {
 		return fieldErrorf("UpdateQueue.change", "is nil")
 	}
-	for range updateTries {
+	for range conflictTries {
 		current, err := c.Queue(ctx, name)
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	if err := c.store.DeleteQueue(ctx, name); err != nil {
 		return named(err, name)
 	}
-	await(ctx, c.announce(Hint{Queue: name, Ended: AllLeases}))
+	await(ctx, c.announce(Hint{Queue: name, Revoked: AllLeases}))
 	return nil
 }
 

@@ -13,39 +13,39 @@ import (
 // looked at with every heartbeat, and after each interruption of the messages. Whatever is missed, the store refuses what
 // an attempt reports without its lease.
 
-// hearOfLeases marks the attempts whose leases were taken away, as messages tell. d.mu is held.
-func (d *Dispatcher) hearOfLeases(hints []Hint) {
-	doubt := false
+// hearRevoked marks the attempts whose leases were taken away, as messages tell. d.mu is held.
+func (d *Dispatcher) hearRevoked(hints []Hint) {
+	found := false
 	for _, h := range hints {
-		if h.Ended == 0 {
+		if h.Revoked == 0 {
 			continue
 		}
 		for r := range d.running {
-			if r.leased.Task.Queue == h.Queue && (h.Ended == AllLeases || r.leased.Lease.Token == h.Ended) {
-				r.doubted, doubt = true, true
+			if r.leased.Task.Queue == h.Queue && (h.Revoked == AllLeases || r.leased.Lease.Token == h.Revoked) {
+				r.suspected, found = true, true
 			}
 		}
 	}
-	if doubt {
-		d.doubtLeases()
+	if found {
+		d.wakeSuspects()
 	}
 }
 
-// doubtAll marks the attempts that have run for so long.
-func (d *Dispatcher) doubtAll(age time.Duration) {
+// suspectOlderThan marks the attempts that have run for so long.
+func (d *Dispatcher) suspectOlderThan(age time.Duration) {
 	before := d.opts.Clock.Now().Add(-age)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r := range d.running {
-		r.doubted = r.doubted || !r.startedAt.After(before)
+		r.suspected = r.suspected || !r.startedAt.After(before)
 	}
-	d.doubtLeases()
+	d.wakeSuspects()
 }
 
-// doubtLeases wakes the loop that looks at what is marked.
-func (d *Dispatcher) doubtLeases() {
+// wakeSuspects wakes the loop that looks at what is marked.
+func (d *Dispatcher) wakeSuspects() {
 	select {
-	case d.leasesDoubted <- struct{}{}:
+	case d.suspects <- struct{}{}:
 	default:
 	}
 }
@@ -54,14 +54,14 @@ func (d *Dispatcher) doubtLeases() {
 // long.
 func (d *Dispatcher) watchLeases(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !d.pauseOr(ctx, soonerThan(d.opts.HeartbeatInterval), d.leasesDoubted) {
-			d.doubtAll(d.opts.HeartbeatInterval / 2)
+		if !d.pauseOr(ctx, soonerThan(d.opts.HeartbeatInterval), d.suspects) {
+			d.suspectOlderThan(d.opts.HeartbeatInterval / 2)
 		}
 		open := make(map[string][]*running)
 		d.mu.Lock()
 		for r := range d.running {
-			if r.doubted {
-				r.doubted = false
+			if r.suspected {
+				r.suspected = false
 				open[r.leased.Task.Queue] = append(open[r.leased.Task.Queue], r)
 			}
 		}

@@ -17,7 +17,7 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 		return named(err, string(id))
 	}
 	if lost != 0 {
-		c.announce(Hint{Queue: queue, Ended: lost})
+		c.announce(Hint{Queue: queue, Revoked: lost})
 	}
 	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true}))
 	return nil

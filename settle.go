@@ -185,18 +185,18 @@ func (d *Dispatcher) leasesEnded(queue string, batch []*settling, now time.Time)
 	}
 	working := 0
 	if d.opts.shared() {
-		working = d.pool.Bound(queue, 0) // nothing starts before tellParts
+		working = d.pool.Bound(queue, 0) // nothing starts before tellBounds
 	}
 	d.sched.Done(queue, done, now)
 	d.sched.Returned(queue, returned, now)
 	d.sched.Working(queue, working) // before anybody is given the places of those that have ended
-	d.tellParts()
+	d.tellBounds()
 }
 
-// tellParts has the pool run as many tasks of each queue at once as the scheduler says. It is called after what may change
+// tellBounds has the pool run as many tasks of each queue at once as the scheduler says. It is called after what may change
 // that, and before the scheduler is asked for a grant. d.mu is held, so that what is told last is true.
-func (d *Dispatcher) tellParts() {
+func (d *Dispatcher) tellBounds() {
 	if d.opts.shared() {
-		d.sched.Parts(func(queue string, places int) { d.pool.Bound(queue, places) })
+		d.sched.Bounds(func(queue string, places int) { d.pool.Bound(queue, places) })
 	}
 }

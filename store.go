@@ -272,9 +272,9 @@ type Hint struct {
 	// Changed says that the settings of the queue were changed, or it was resumed, or one of its tasks is to run whatever
 	// the limits, so that what a process knows of these is void.
 	Changed bool
-	// Ended is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it, and nothing else
+	// Revoked is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it, and nothing else
 	// of the hint counts.
-	Ended int64
+	Revoked int64
 }
 
 // AllLeases stands for all leases of a queue.

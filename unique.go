@@ -42,13 +42,13 @@ func (u *Unique) validate(id TaskID) error {
 // word from what else is hashed to an ID.
 func uniqueID(t *Task) TaskID {
 	if t.Unique.Key != "" {
-		return derivedID("u-", "key", t.Unique.Key)
+		return hashedID("u-", "key", t.Unique.Key)
 	}
-	return derivedID("u-", "content", t.Kind, t.Method, t.URL, string(t.Payload))
+	return hashedID("u-", "content", t.Kind, t.Method, t.URL, string(t.Payload))
 }
 
 // derivedID hashes words, each with its length before it, to an ID of 43 characters behind a prefix.
-func derivedID(prefix string, words ...string) TaskID {
+func hashedID(prefix string, words ...string) TaskID {
 	h := sha256.New()
 	for _, word := range words {
 		hashWord(h, word)

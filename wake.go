@@ -17,7 +17,7 @@ const (
 func (d *Dispatcher) hear(hints []Hint) {
 	now := d.opts.Clock.Now()
 	d.mu.Lock()
-	d.hearOfLeases(hints)
+	d.hearRevoked(hints)
 	if d.life.draining.Load() {
 		d.mu.Unlock()
 		return
@@ -32,7 +32,7 @@ func (d *Dispatcher) hear(hints []Hint) {
 			}
 			d.sched.Reset(h.Queue, now) // the next claim brings the new limits, and nothing said before holds it up
 		}
-		if h.Ended != 0 || d.isOldNews(h, now) {
+		if h.Revoked != 0 || d.isOldNews(h, now) {
 			continue
 		}
 		if at, mine := d.turn(h, now); mine || h.Changed {
@@ -94,7 +94,7 @@ func (d *Dispatcher) listenLoop(ctx context.Context) {
 			select {
 			case <-joined: // messages may have been missed
 				d.hear([]Hint{{Queue: HintPlan}, {Queue: HintWorkers}, {Queue: HintCron}})
-				d.doubtAll(0)
+				d.suspectOlderThan(0)
 				d.readNotes(ctx, 0)
 			case <-ctx.Done():
 				return

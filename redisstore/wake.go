@@ -30,7 +30,7 @@ func (s *Store) noteHints(ctx context.Context, hints []dispatch.Hint, tell bool)
 			args[1], args[2] = s.wakeChannel(), formatHints(part)
 		}
 		for _, h := range part {
-			if !strings.HasPrefix(h.Queue, "~") && h.Ended == 0 { // the others are told and not noted
+			if !strings.HasPrefix(h.Queue, "~") && h.Revoked == 0 { // the others are told and not noted
 				args = append(args, ms(max(h.Wait, 0)), h.Queue)
 			}
 		}
@@ -170,9 +170,9 @@ func formatHints(hints []dispatch.Hint) string {
 		if h.HandOver {
 			b.WriteByte('*')
 		}
-		if h.Ended != 0 {
+		if h.Revoked != 0 {
 			b.WriteByte('x')
-			b.WriteString(strconv.FormatInt(h.Ended, 10))
+			b.WriteString(strconv.FormatInt(h.Revoked, 10))
 		}
 		b.WriteByte(' ')
 		b.WriteString(h.Queue)
@@ -186,14 +186,14 @@ func parseHints(message string) []dispatch.Hint {
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
 		number, token, _ := strings.Cut(words[i], "x")
-		ended, _ := strconv.ParseInt(token, 10, 64)
+		revoked, _ := strconv.ParseInt(token, 10, 64)
 		number, handOver := strings.CutSuffix(number, "*")
 		number, changed := strings.CutSuffix(number, "!")
 		n, err := strconv.ParseUint(number, 10, 40)
 		if err != nil {
 			return hints
 		}
-		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver, Ended: ended})
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver, Revoked: revoked})
 	}
 	return hints
 }

@@ -48,11 +48,11 @@ func (s *Scheduler) free() int {
 	return s.places - s.held - s.kept
 }
 
-// Parts tells how many of a queue's leases may be worked on at once, for each queue for which that has changed since it was
+// Bounds tells how many of a queue's leases may be worked on at once, for each queue for which that has changed since it was
 // told last. Other leases of the queue wait. tell must not call the scheduler. Who works on tasks goes on to the next one of
 // the same queue by itself, without asking, as long as that keeps to the number. Without Options.Shared there is nothing to
 // tell.
-func (s *Scheduler) Parts(tell func(queue string, places int)) {
+func (s *Scheduler) Bounds(tell func(queue string, places int)) {
 	s.deal()
 	for i, q := range s.changed {
 		s.changed[i] = nil
@@ -66,7 +66,7 @@ func (s *Scheduler) Parts(tell func(queue string, places int)) {
 }
 
 // Working corrects Done, right after which it is called: so many of a queue's leases are worked on now, and no other one will
-// be until Parts has told how many may. Where tasks have ended and others have begun in their places before Done said so,
+// be until Bounds has told how many may. Where tasks have ended and others have begun in their places before Done said so,
 // these are not free. They are the queue's for as long as these tasks last, and for longer only if it has no more than its
 // part.
 func (s *Scheduler) Working(queue string, n int) {

@@ -95,7 +95,7 @@ func TestWorking(t *testing.T) {
 	part := map[string]int{}
 	parts := func(busy, other int) {
 		t.Helper()
-		s.Parts(func(queue string, places int) { part[queue] = places })
+		s.Bounds(func(queue string, places int) { part[queue] = places })
 		if part["busy"] != busy || part["other"] != other {
 			t.Errorf("may be worked on: %v, want %d and %d", part, busy, other)
 		}

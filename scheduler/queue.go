@@ -57,7 +57,7 @@ type queue struct {
 	held      int  // leases that have a place; the others wait for one
 	kept      int  // places that are kept for what the claim in flight brings
 	bound     int  // leases that may be worked on: held, but for places that go to others when their tasks end
-	told      int  // bound as Parts has told it last
+	told      int  // bound as Bounds has told it last
 	changed   bool // in Scheduler.changed
 	listed    bool // in Scheduler.ahead
 	forgotten bool

@@ -183,7 +183,7 @@ func (l *life) compare() error {
 	if got, want := len(l.s.queues), len(l.w.list); got != want {
 		return fmt.Errorf("%d queues are known, want %d", got, want)
 	}
-	l.s.Parts(func(name string, places int) { l.parts[name] = places })
+	l.s.Bounds(func(name string, places int) { l.parts[name] = places })
 	for name, places := range l.parts {
 		if !l.s.shared {
 			break

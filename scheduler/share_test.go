@@ -127,7 +127,7 @@ func (p *process) claim() {
 }
 
 func (p *process) work() {
-	p.s.Parts(func(name string, places int) { p.parts[name] = places })
+	p.s.Bounds(func(name string, places int) { p.parts[name] = places })
 	for ; p.idle > 0; p.idle-- {
 		i := slices.IndexFunc(p.queued, func(name string) bool { return !p.shared || p.running[name] < p.parts[name] })
 		if i < 0 {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// defaultBreakerAfter is how many exchanges in a row without a response open the breaker of a host.
-	defaultBreakerAfter = 10
-	// maxTrials is how many exchanges at once try a host whose breaker is open.
-	maxTrials = 1
+	// defaultThreshold is how many exchanges in a row without a response open the breaker of a host.
+	defaultThreshold = 10
+	// maxProbes is how many exchanges at once try a host whose breaker is open.
+	maxProbes = 1
 	// maxHosts bounds the hosts that are remembered because they did not answer, and maxHostName the bytes of a name: a
 	// longer one leads nowhere, whatever becomes of it.
 	maxHosts    = 4096
@@ -30,7 +30,7 @@ var errShed = errors.New("worker: nothing was sent: the host has not answered la
 //
 //	closed -- `after` exchanges in a row without a response --> open -- any response --> closed
 //
-// It has no cool-down and so no clock. A host that refuses connections is tried as often as ever, because each trial is
+// It has no cool-down and so no clock. A host that refuses connections is tried as often as ever, because each probe is
 // over at once; a host that hangs takes one place instead of all. So what fails has really been tried, and who counts
 // attempts counts no guesses.
 //
@@ -62,14 +62,14 @@ func hostOf(u *url.URL) hostKey {
 // silentHost is a host that has failed since it last answered. breaker.mu guards it.
 type silentHost struct {
 	failures int // exchanges that ended without a response since then
-	trials   int // running exchanges that began while the breaker was open
-	shed     int // exchanges that were shed; halved by each trial that fails, so that it follows the present
+	probes   int // running exchanges that began while the breaker was open
+	shed     int // exchanges that were shed; halved by each probe that fails, so that it follows the present
 }
 
 // pass is the admission of one exchange, from enter to leave.
 type pass struct {
 	key   hostKey
-	trial *silentHost // whose trial the exchange is; nil if the breaker was closed
+	probe *silentHost // whose probe the exchange is; nil if the breaker was closed
 }
 
 // verdict is what an exchange has shown of its host.
@@ -103,9 +103,9 @@ func (b *breaker) enter(key hostKey) (p pass, retryIn time.Duration) {
 	switch {
 	case h == nil || h.failures < b.after:
 		return p, 0
-	case h.trials < maxTrials:
-		h.trials++
-		p.trial = h
+	case h.probes < maxProbes:
+		h.probes++
+		p.probe = h
 		return p, 0
 	}
 	h.shed++
@@ -122,13 +122,13 @@ func comeBack(n int) time.Duration {
 
 // leave ends an exchange that was admitted. The host may have been forgotten meanwhile, and be remembered anew.
 func (b *breaker) leave(p pass, v verdict) {
-	if p.trial == nil && (v == nothing || v == answer && b.tracked.Load() == 0) {
+	if p.probe == nil && (v == nothing || v == answer && b.tracked.Load() == 0) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p.trial != nil {
-		p.trial.trials--
+	if p.probe != nil {
+		p.probe.probes--
 	}
 	switch v {
 	case answer:
@@ -140,7 +140,7 @@ func (b *breaker) leave(p pass, v verdict) {
 			h = b.track(p.key)
 		}
 		h.failures++
-		if p.trial != nil {
+		if p.probe != nil {
 			h.shed /= 2
 		}
 	}

@@ -33,7 +33,7 @@ func responded(status int) (*http.Response, error) {
 }
 
 func newBroken(after int, f transport) *Deliverer {
-	return NewDeliverer(Options{Client: &http.Client{Transport: f}, BreakerAfter: after})
+	return NewDeliverer(Options{Client: &http.Client{Transport: f}, BreakerThreshold: after})
 }
 
 // exchange is one that has been sent and waits for its end.
@@ -119,7 +119,7 @@ func (s *scripted) shed(target string) {
 
 const dead = "http://dead.test/"
 
-// TestBreaker: ten failures in a row open the breaker; then there is one trial at a time, and a response closes it.
+// TestBreaker: ten failures in a row open the breaker; then there is one probe at a time, and a response closes it.
 func TestBreaker(t *testing.T) {
 	s := newScripted(t, 0)
 	s.fail(dead, 9)
@@ -127,24 +127,24 @@ func TestBreaker(t *testing.T) {
 	s.fail(dead, 9)
 	early := []exchange{s.begin(t.Context(), dead), s.begin(t.Context(), dead), s.begin(t.Context(), dead)}
 	s.end(early[0], errNoName, KindDNS) // the tenth
-	for range 3 {                       // a trial that fails makes room for the next one
-		trial := s.begin(t.Context(), dead)
+	for range 3 {                       // a probe that fails makes room for the next one
+		probe := s.begin(t.Context(), dead)
 		s.shed(dead)
 		s.shed("HTTP://Dead.Test:80/other?path")
 		for _, other := range []string{"https://dead.test/", "http://dead.test:81/", "http://other.test/"} {
 			s.end(s.begin(t.Context(), other), errRefused, KindConnect)
 		}
-		s.end(trial, errRefused, KindConnect)
+		s.end(probe, errRefused, KindConnect)
 	}
-	s.end(early[1], errRefused, KindConnect) // what began before runs on, and is no trial
-	trial := s.begin(t.Context(), dead)
+	s.end(early[1], errRefused, KindConnect) // what began before runs on, and is no probe
+	probe := s.begin(t.Context(), dead)
 	s.shed(dead)
 	s.end(early[2], nil, KindNon2xx) // a response to any of them is one
 	s.fail(dead, 9)
-	s.end(trial, errRefused, KindConnect) // and then a trial is an exchange like any other: this is the tenth
-	trial = s.begin(t.Context(), dead)
+	s.end(probe, errRefused, KindConnect) // and then a probe is an exchange like any other: this is the tenth
+	probe = s.begin(t.Context(), dead)
 	s.shed(dead)
-	s.end(trial, nil, KindNon2xx)
+	s.end(probe, nil, KindNon2xx)
 	if n := len(s.d.breaker.hosts); n != 3 {
 		t.Errorf("%d hosts are remembered, want the three others, which have not answered", n)
 	}
@@ -187,7 +187,7 @@ func TestBreakerVerdicts(t *testing.T) {
 				return responded(500)
 			})
 			key := hostKey{"http", "dead.test", "80"}
-			for range 5 { // once open, each is a trial
+			for range 5 { // once open, each is a probe
 				ctx, cancel := tt.ctx()
 				if got := d.Deliver(ctx, Request{URL: dead}); got.Kind != tt.kind {
 					t.Errorf("got %+v, want %q", got, tt.kind)
@@ -195,15 +195,15 @@ func TestBreakerVerdicts(t *testing.T) {
 				cancel()
 			}
 			p, _ := d.breaker.enter(key)
-			if open := p.trial != nil; open != tt.open {
+			if open := p.probe != nil; open != tt.open {
 				t.Errorf("open: %v, want %v", open, tt.open)
 			}
 		})
 	}
 }
 
-// TestBreakerTrialIsGivenUp: however an exchange ends, its place is free for the next trial.
-func TestBreakerTrialIsGivenUp(t *testing.T) {
+// TestBreakerProbeIsGivenUp: however an exchange ends, its place is free for the next probe.
+func TestBreakerProbeIsGivenUp(t *testing.T) {
 	lost := errors.New("taken away")
 	for name, end := range map[string]func() error{
 		"panic":   func() error { panic("boom") },
@@ -225,14 +225,14 @@ func TestBreakerTrialIsGivenUp(t *testing.T) {
 				all.Go(func() {
 					defer func() { recover() }()
 					if got := d.Deliver(t.Context(), Request{URL: dead}); got.Kind == KindShed {
-						t.Error("the place of a trial was not given back")
+						t.Error("the place of a probe was not given back")
 					}
 				})
 				all.Wait()
 			}
 			broken.Store(false)
 			if got := d.Deliver(t.Context(), Request{URL: dead}); got.Kind != KindConnect {
-				t.Errorf("got %+v, want a trial", got)
+				t.Errorf("got %+v, want a probe", got)
 			}
 		})
 	}
@@ -241,10 +241,10 @@ func TestBreakerTrialIsGivenUp(t *testing.T) {
 		s.fail(dead, 3)
 		for range 3 {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			trial := s.begin(ctx, dead)
+			probe := s.begin(ctx, dead)
 			s.shed(dead)
 			cancel(lost)
-			if got := await(t, trial.result, "result"); got.Kind != KindCancelled {
+			if got := await(t, probe.result, "result"); got.Kind != KindCancelled {
 				t.Errorf("got %+v, want %q", got, KindCancelled)
 			}
 		}
@@ -287,7 +287,7 @@ func TestBreakerOff(t *testing.T) {
 	}
 }
 
-// TestBreakerSpreads: the more exchanges are shed, the later they come back, up to a minute; trials that fail bring
+// TestBreakerSpreads: the more exchanges are shed, the later they come back, up to a minute; probes that fail bring
 // them nearer again, and a response forgets them.
 func TestBreakerSpreads(t *testing.T) {
 	mean := func(n int) (sum time.Duration) {
@@ -308,7 +308,7 @@ func TestBreakerSpreads(t *testing.T) {
 	}
 	b, key := breaker{after: 1}, hostKey{"http", "dead.test", "80"}
 	b.leave(pass{key: key}, silence)
-	trial, _ := b.enter(key)
+	probe, _ := b.enter(key)
 	last := map[time.Duration]int{}
 	for range 10_000 {
 		_, in := b.enter(key)
@@ -322,12 +322,12 @@ func TestBreakerSpreads(t *testing.T) {
 	if len(last) < 50 {
 		t.Errorf("10,000 come back in %d different seconds", len(last))
 	}
-	b.leave(trial, silence)
-	if h := b.hosts[key]; h.shed != 5000 || h.trials != 0 || h.failures != 2 {
-		t.Errorf("after a trial: %+v", h)
+	b.leave(probe, silence)
+	if h := b.hosts[key]; h.shed != 5000 || h.probes != 0 || h.failures != 2 {
+		t.Errorf("after a probe: %+v", h)
 	}
-	trial, _ = b.enter(key)
-	b.leave(trial, answer)
+	probe, _ = b.enter(key)
+	b.leave(probe, answer)
 	if len(b.hosts) != 0 || b.tracked.Load() != 0 {
 		t.Errorf("%d hosts are remembered", len(b.hosts))
 	}
@@ -340,7 +340,7 @@ func TestBreakerForgets(t *testing.T) {
 	for range 3 {
 		b.leave(pass{key: key}, silence)
 	}
-	trial, _ := b.enter(key)
+	probe, _ := b.enter(key)
 	for i := range 3 * maxHosts {
 		b.leave(pass{key: hostKey{"http", fmt.Sprintf("made-up-%d.test", i), "80"}}, silence)
 	}
@@ -350,13 +350,13 @@ func TestBreakerForgets(t *testing.T) {
 	if _, in := b.enter(key); in == 0 {
 		t.Error("a host that is dead was forgotten for one that has failed once")
 	}
-	// When all have failed as often, some host must go. What was forgotten during its trial starts anew.
+	// When all have failed as often, some host must go. What was forgotten during its probe starts anew.
 	for k := range b.hosts {
 		b.hosts[k].failures = 3
 	}
 	delete(b.hosts, key)
-	b.leave(trial, silence)
-	if h := b.hosts[key]; h == nil || h.failures != 1 || h.trials != 0 {
+	b.leave(probe, silence)
+	if h := b.hosts[key]; h == nil || h.failures != 1 || h.probes != 0 {
 		t.Errorf("after it was forgotten: %+v", h)
 	}
 	b = breaker{after: 1}
@@ -425,8 +425,8 @@ func TestBreakerAtOnce(t *testing.T) {
 		return kinds
 	}
 	kinds := run()
-	if _, ok := kinds.Load(KindConnect); !ok || most.Load() != maxTrials {
-		t.Errorf("%d trials at once, want %d; kinds: %v", most.Load(), maxTrials, kinds)
+	if _, ok := kinds.Load(KindConnect); !ok || most.Load() != maxProbes {
+		t.Errorf("%d probes at once, want %d; kinds: %v", most.Load(), maxProbes, kinds)
 	}
 	up.Store(true)
 	for d.Deliver(t.Context(), Request{URL: dead}).Kind != "" {
@@ -449,7 +449,7 @@ func TestBreakerRandomly(t *testing.T) {
 		verdicts := map[hostKey][]verdict{} // of the exchanges that ended
 		type open struct {
 			p     pass
-			trial bool
+			probe bool
 			age   int // how many responses the host had given when it began
 		}
 		var running []open
@@ -464,16 +464,16 @@ func TestBreakerRandomly(t *testing.T) {
 		}
 		for range 100 {
 			if k := keys[r.IntN(2)]; r.IntN(2) == 0 || len(running) == 0 {
-				trials := 0
+				probes := 0
 				for _, o := range running {
-					if o.p.key == k && o.trial && o.age == answers[k] {
-						trials++
+					if o.p.key == k && o.probe && o.age == answers[k] {
+						probes++
 					}
 				}
 				isOpen := silent(k) >= after
 				p, in := b.enter(k)
-				if shed := in > 0; shed != (isOpen && trials >= maxTrials) {
-					t.Fatalf("shed: %v, with %d in a row of %d and %d trials", shed, silent(k), after, trials)
+				if shed := in > 0; shed != (isOpen && probes >= maxProbes) {
+					t.Fatalf("shed: %v, with %d in a row of %d and %d probes", shed, silent(k), after, probes)
 				} else if !shed {
 					running = append(running, open{p, isOpen, answers[k]})
 				}
@@ -509,7 +509,7 @@ func BenchmarkBreaker(b *testing.B) {
 	}
 	for _, troubled := range []int{0, 1, maxHosts} {
 		b.Run(fmt.Sprintf("%d troubled", troubled), func(b *testing.B) {
-			br := breaker{after: defaultBreakerAfter}
+			br := breaker{after: defaultThreshold}
 			for i := range troubled {
 				br.leave(pass{key: hostKey{"http", fmt.Sprint(i), "80"}}, silence)
 			}

@@ -27,10 +27,10 @@
 //
 // # Hosts that do not answer
 //
-// A host that hangs would in time hold every place of a process. So after Options.BreakerAfter exchanges in a row that
+// A host that hangs would in time hold every place of a process. So after Options.BreakerThreshold exchanges in a row that
 // got no response (KindTimeout, KindConnect, KindDNS, KindTLS) its breaker opens: one request at a time tries the host,
 // and others are shed with KindShed and the time after which to come back. Any response, a 5xx too, closes the breaker.
-// There is no pause between two trials: a host that refuses connections is tried as fast as it refuses, and one that
+// There is no pause between two probes: a host that refuses connections is tried as fast as it refuses, and one that
 // hangs takes one place. What began before the breaker opened runs on. An exchange that its caller cancels, or whose
 // request cannot be sent, says nothing of the host.
 //

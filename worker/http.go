@@ -53,10 +53,10 @@ type Result struct {
 
 // Options are the settings of a Deliverer. The zero value is ready for use.
 type Options struct {
-	// BreakerAfter is how many exchanges in a row without a response open the breaker of a host, that is of a scheme, host
+	// BreakerThreshold is how many exchanges in a row without a response open the breaker of a host, that is of a scheme, host
 	// and port: then one request at a time tries it and others are shed, until it answers. 0 means 10; negative: none is
 	// ever shed.
-	BreakerAfter int
+	BreakerThreshold int
 	// Client sends the requests; nil means a client made for the purpose, whose connections Close closes. The client
 	// is used as it is, its Timeout and Jar included, except that redirects are not followed. Nothing guards where it
 	// connects to, unless its transport comes from NewTransport.
@@ -89,7 +89,7 @@ type sendFunc func(*http.Request) (*http.Response, error)
 func NewDeliverer(o Options) *Deliverer {
 	d := &Deliverer{
 		userAgent: []string{cmp.Or(o.UserAgent, "dispatch")},
-		breaker:   breaker{after: cmp.Or(o.BreakerAfter, defaultBreakerAfter)},
+		breaker:   breaker{after: cmp.Or(o.BreakerThreshold, defaultThreshold)},
 	}
 	if o.Client != nil {
 		d.send = oneHop(o.Client).Do
