@@ -21,9 +21,8 @@ func (c *Client) CancelTask(ctx context.Context, queue string, id TaskID) error 
 			return err
 		}
 		order := Cancellation{ID: id, Retention: c.keep.failed, Tombstone: c.keep.dedup}
-		var token int64
 		if held != nil {
-			token, order.Lease = held.Lease.Token, held.Lease
+			order.Lease = held.Lease
 			if held.Err == nil {
 				order.Progress = held.Progress.with(cancelledAttempt(held))
 			}
@@ -33,8 +32,8 @@ func (c *Client) CancelTask(ctx context.Context, queue string, id TaskID) error 
 			return named(err, string(id))
 		}
 		if cancelled {
-			if token > 0 {
-				await(ctx, c.announce(Hint{Queue: queue, Revoked: token}))
+			if held != nil {
+				await(ctx, c.announce(Hint{Queue: queue, Revoked: held.Lease.Token, Cancelled: true}))
 			}
 			return nil
 		}

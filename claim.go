@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dispatchkit/dispatch/scheduler"
@@ -87,6 +88,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
 			Free: maps.Clone(d.room.free), Skip: q.skipped(now), Tombstone: d.keep.dedup,
+			NoUrgent: now.Before(q.urgentAfter),
 		}
 		q.vacated, q.whole = d.room.vacated, maps.Equal(d.room.free, d.opts.Capacity)
 		q.sentAt = now
@@ -127,10 +129,20 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 			putOff = firstUnknownDelay
 		}
 		q.strangeUntil = now.Add(strangeFor)
+		if slices.ContainsFunc(strangers, func(s *running) bool { return s.leased.Urgent }) {
+			q.urgentAfter = now.Add(unknownKindDelay)
+		}
 	}
 	d.claimAnswered(r.Queue, reply, strange, now)
+	if u := d.queue(r.Queue).urgentAfter; now.Before(u) {
+		d.sched.Due(r.Queue, u, now)
+	}
 	d.mu.Unlock()
 	for _, s := range strangers {
+		if s.leased.Urgent { // another process may run it at once
+			d.release(s, 0)
+			continue
+		}
 		d.release(s, putOff)
 	}
 	d.giveBack(overflow) // claims of several queues at once were each told of the same room

@@ -24,6 +24,7 @@ type running struct {
 	admitted  bool // it has taken room of the process's capacity
 	stranger  bool // this process cannot run it
 	suspected bool // its lease may be gone; guarded by Dispatcher.mu
+	cancelled bool // a message says that its task was cancelled; guarded by Dispatcher.mu
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
@@ -125,6 +126,7 @@ func (r *running) deliverHTTP() result {
 		URL:    r.leased.Task.URL,
 		Header: header,
 		Body:   r.leased.Task.Payload,
+		Insist: r.leased.Urgent,
 	})
 	switch {
 	case res.Kind == "":

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -44,11 +45,11 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 	if !r.leased.Due.IsZero() {
 		e.Late = max(r.leased.At.Sub(r.leased.Due), 0)
 	}
-	if outcome == Cancelled {
-		e.Err = errors.Join(ErrCancelled, e.Err)
-	}
-	if outcome == Discarded {
-		e.Err = errors.Join(ErrLeaseLost, e.Err)
+	switch outcome {
+	case Cancelled:
+		e.Err = alsoIs(ErrCancelled, e.Err)
+	case Discarded:
+		e.Err = alsoIs(ErrLeaseLost, e.Err)
 	}
 	switch {
 	case s.settlement.Progress != nil && len(s.settlement.Progress.History) > 0:
@@ -64,6 +65,14 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 		e.Attempt.ErrorKind = KindCancelled
 	}
 	d.opts.Observer(e)
+}
+
+// alsoIs is an error that is why, and what there was besides, on one line.
+func alsoIs(why, err error) error {
+	if err == nil || errors.Is(err, why) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", why, err)
 }
 
 // logger says once that a kind of call fails, and once that it works again: an outage is two lines, not thousands.

@@ -17,8 +17,11 @@ const (
 	Retry Outcome = "retry"
 	// Dead ends the task as failed.
 	Dead Outcome = "dead"
-	// Cancelled ends the task because somebody cancelled it, before the attempt was over.
+	// Cancelled ends the task because somebody cancelled it, before the attempt was over. An attempt that reports before its
+	// worker hears of that is Discarded.
 	Cancelled Outcome = "cancelled"
+	// Dropped ends the task instead of bringing it back: it was purged meanwhile, or is older than its queue's TaskTTL.
+	Dropped Outcome = "dropped"
 	// Released brings the task back; the attempt does not count.
 	Released Outcome = "released"
 	// Discarded is an outcome that came too late: the lease was no longer current, and nothing was changed.

@@ -22,7 +22,7 @@ func (d *Dispatcher) hearRevoked(hints []Hint) {
 		}
 		for r := range d.running {
 			if r.leased.Task.Queue == h.Queue && (h.Revoked == AllLeases || r.leased.Lease.Token == h.Revoked) {
-				r.suspected, found = true, true
+				r.suspected, r.cancelled, found = true, h.Cancelled, true
 			}
 		}
 	}
@@ -102,10 +102,17 @@ func (d *Dispatcher) checkLeases(ctx context.Context, queue string, open []*runn
 	}
 }
 
-// whyLost is the cause for an attempt without a lease.
+// whyLost is the cause for an attempt without a lease. Without a message the task itself tells; one that was cancelled and
+// is not retained does not.
 func (d *Dispatcher) whyLost(ctx context.Context, r *running) error {
-	t, err := d.store.Task(ctx, r.leased.Task.Queue, r.leased.Task.ID)
-	if err == nil && t.State == TaskCancelled {
+	d.mu.Lock()
+	cancelled := r.cancelled
+	d.mu.Unlock()
+	if !cancelled {
+		t, err := d.store.Task(ctx, r.leased.Task.Queue, r.leased.Task.ID)
+		cancelled = err == nil && t.State == TaskCancelled
+	}
+	if cancelled {
 		return ErrCancelled
 	}
 	return ErrLeaseLost

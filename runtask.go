@@ -3,8 +3,9 @@ package dispatch
 import "context"
 
 // RunTask has a task attempted at once, as Cloud Tasks' RunTask: outside of the rate, the concurrency and the pause of its
-// queue, as soon as a process that serves it has a free place. It moves the task's next attempt, and does not add one.
-// The attempt counts; when it fails, the backoff is counted from this call, and the queue's limits hold again.
+// queue, and though its receiver may not answer lately, as soon as a process that serves it has a free place. It moves the
+// task's next attempt, and does not add one. The attempt counts; when it fails, the backoff is counted from this call, and
+// the queue's limits hold again, as they do after a Snooze.
 //
 // An attempt that runs loses its lease: its context ends with ErrLeaseLost, what it reports is discarded, and it does not
 // count. It returns ErrTaskNotFound, and ErrTaskEnded for a task that has ended and is retained.

@@ -31,6 +31,8 @@ type servedQueue struct {
 	// actingUntil is until when this process takes itself for the queue's home, and strangeUntil until when it leaves the
 	// queue's tasks to others first, because it could not run all of them; see home.go.
 	actingUntil, strangeUntil time.Time
+	// urgentAfter is until when it leaves those that are to be run at once alone, because it could not run one of them.
+	urgentAfter time.Time
 	// handedAt is when it last asked others to step in; asking says that it is about to do so again.
 	handedAt time.Time
 	asking   bool

@@ -83,7 +83,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 			d.log.Warn("dispatch: outcomes could not be stored; their tasks will run again",
 				"queue", queue, "tasks", len(batch), "error", err)
 			unwatch()
-			d.settled(queue, batch, SettleReply{Applied: make([]bool, len(batch))})
+			d.settled(queue, batch, SettleReply{Applied: make([]bool, len(batch)), Dropped: make([]bool, len(batch))})
 			return false
 		}
 		d.log.failing("settle", err, "queue", queue)
@@ -140,6 +140,8 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 	now := d.opts.Clock.Now()
 	for i, s := range batch {
 		switch {
+		case reply.Applied[i] && reply.Dropped[i]:
+			d.observe(s, Dropped)
 		case reply.Applied[i]:
 			d.observe(s, s.settlement.Outcome)
 		case s.run.isCancelled():

@@ -105,6 +105,8 @@ type ClaimRequest struct {
 	Version int64
 	// Tombstone is how long the names of tasks stay taken that are dropped because they are older than the queue's TaskTTL.
 	Tombstone time.Duration
+	// NoUrgent leaves tasks alone that are to be run at once: the worker could not run those that it has seen.
+	NoUrgent bool
 }
 
 // ClaimReply is the answer to a claim.
@@ -210,7 +212,8 @@ type Settlement struct {
 	Lease Lease
 	// Outcome says what becomes of the task.
 	Outcome Outcome
-	// After is, from now: when a retried or released task is due, how long a succeeded or dead one is retained (0: it
+	// After is, from now: when a retried or released task is due (one that was to be run at once and is released without
+	// a wait still is), how long a succeeded or dead one is retained (0: it
 	// is gone at once).
 	After time.Duration
 	// Tombstone is how long the name of a named task stays taken once it has ended, for its age too; 0 frees it at once.
@@ -221,8 +224,9 @@ type Settlement struct {
 
 // SettleReply is what became of the outcomes.
 type SettleReply struct {
-	// Applied says for each item whether its lease was current and the outcome is stored.
-	Applied []bool
+	// Applied says for each item whether its lease was current and the outcome is stored. Dropped says of those that were to
+	// bring their task back that it is gone instead: it was purged meanwhile, or is older than the queue's TaskTTL.
+	Applied, Dropped []bool
 	// Moved and Wait are as in EnqueueReply: tasks that were retried or released are due again.
 	Moved bool
 	Wait  time.Duration
@@ -272,9 +276,10 @@ type Hint struct {
 	// Changed says that the settings of the queue were changed, or it was resumed, or one of its tasks is to run whatever
 	// the limits, so that what a process knows of these is void.
 	Changed bool
-	// Revoked is the token of a lease that was taken from its worker, or AllLeases. Nothing is noted for it, and nothing else
-	// of the hint counts.
-	Revoked int64
+	// Revoked is the token of a lease that was taken from its worker, or AllLeases, and Cancelled says that it was because the
+	// task was cancelled. Nothing is noted for it, and nothing else of the hint counts.
+	Revoked   int64
+	Cancelled bool
 }
 
 // AllLeases stands for all leases of a queue.
@@ -343,8 +348,8 @@ type Inspector interface {
 	// DeleteTasks removes tasks and says of each ID whether there was one. Of an ID that comes twice the first counts.
 	// After an error those before it are removed. Repeated after a lost answer it finds none any more, and says so.
 	DeleteTasks(ctx context.Context, queue string, ids []TaskID, o DeleteOptions) ([]bool, error)
-	// CancelTask ends a task that waits, or whose lease is c.Lease, as cancelled, and says whether it was one. It returns
-	// ErrTaskNotFound, ErrTaskEnded for one that has ended otherwise, and nil for one that was cancelled before.
+	// CancelTask ends a task that waits, or whose lease is c.Lease, as cancelled, and says whether it was one, which it also
+	// says of one that was cancelled before. It returns ErrTaskNotFound, and ErrTaskEnded for one that has ended otherwise.
 	CancelTask(ctx context.Context, queue string, c Cancellation) (cancelled bool, err error)
 	// RunTask makes a waiting or running task due now, outside of the limits and the pause of its queue. It returns the
 	// token of the lease that a running one has lost, or 0; ErrTaskNotFound, or ErrTaskEnded.

@@ -6,7 +6,7 @@ import (
 	"github.com/dispatchkit/dispatch"
 )
 
-// CancelTask implements dispatch.Inspector. Repeated after a lost answer it finds the task cancelled, and says so.
+// CancelTask implements dispatch.Inspector. The script knows a repetition by its number: the task may be gone by then.
 func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancellation) (bool, error) {
 	progress := ""
 	if c.Progress != nil {
@@ -15,11 +15,13 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 			return false, err
 		}
 	}
+	lane, number := s.lanes.enter()
+	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta, s.enqueueMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.cancel, keys,
 		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress,
-		s.endedChannel(), queue)
+		s.endedChannel(), queue, number)
 	if err != nil {
 		return false, err
 	}
@@ -31,6 +33,8 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 		return false, dispatch.ErrTaskNotFound
 	case code == -2:
 		return false, dispatch.ErrTaskEnded
+	case code == -4: // this call comes late, and nobody waits for it
+		return false, dispatch.ErrUncertain
 	case code == 1:
 		s.noteExpiry(ctx, queue, wait(r.int()))
 	}

@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.C
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
 	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
 		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free), r.Skip,
-		ms(r.Tombstone))
+		ms(r.Tombstone), fromArg(r.NoUrgent))
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +97,14 @@ func parseLease(lease string) (token int64, worker cluster.WorkerID, err error) 
 		return 0, "", fmt.Errorf("redisstore: lease %q cannot be read", lease)
 	}
 	return token, cluster.WorkerID(holder), nil
+}
+
+// fromArg is the lowest due time that a claim looks at.
+func fromArg(noUrgent bool) string {
+	if noUrgent {
+		return "0"
+	}
+	return "-inf"
 }
 
 func flag(on bool) string {

@@ -100,7 +100,11 @@ var stateFields = map[dispatch.QueueState]string{
 
 // SetState implements dispatch.QueueStore.
 func (s *Store) SetState(ctx context.Context, name string, state dispatch.QueueState) error {
-	v, err := s.run(ctx, evenUncertain, s.scripts.queueState, []string{s.queueKeys(name).meta}, stateFields[state])
+	field, known := stateFields[state]
+	if !known {
+		return fmt.Errorf("redisstore: a queue cannot be %q", state)
+	}
+	v, err := s.run(ctx, evenUncertain, s.scripts.queueState, []string{s.queueKeys(name).meta}, field)
 	if err == nil && v == int64(0) {
 		return dispatch.ErrQueueNotFound
 	}

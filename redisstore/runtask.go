@@ -1,18 +1,21 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
+	"strconv"
 
 	"github.com/dispatchkit/dispatch"
 )
 
-// RunTask implements dispatch.Inspector. The request's name lets the script tell a repetition, which must not take the
-// lease of the attempt that the first one has brought about.
+// RunTask implements dispatch.Inspector. A repetition must not take the lease of the attempt that the first call has
+// brought about; the script knows it by its number.
 func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (lost int64, err error) {
+	lane, number := s.lanes.enter()
+	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, []string{k.due, k.leased, k.leases, k.tasks, k.meta},
-		s.now(), string(id), rand.Text())
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.meta, s.enqueueMemo(queue, lane)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, keys, s.now(), string(id), number)
 	if err != nil {
 		return 0, err
 	}
@@ -22,11 +25,11 @@ func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (
 		return 0, r.err
 	case code == 0:
 		return 0, dispatch.ErrTaskNotFound
-	case code < 0:
+	case code == -1:
 		return 0, dispatch.ErrTaskEnded
+	case code < 0: // this call comes late, and nobody waits for it
+		return 0, dispatch.ErrUncertain
 	}
-	if lease := r.string(); lease != "" {
-		lost, _, err = parseLease(lease)
-	}
-	return lost, err
+	lost, err = strconv.ParseInt(r.string(), 10, 64)
+	return lost, cmp.Or(r.err, err)
 }

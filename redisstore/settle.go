@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dispatchkit/dispatch"
@@ -50,7 +51,10 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	if in.err != nil {
 		return dispatch.SettleReply{}, in.err
 	}
-	if out.Applied, err = digits(codes, len(r.Items)); err != nil {
+	if out.Dropped, err = digits(strings.NewReplacer("1", "0", "2", "1").Replace(codes), len(r.Items)); err != nil {
+		return dispatch.SettleReply{}, err
+	}
+	if out.Applied, err = digits(strings.ReplaceAll(codes, "2", "1"), len(r.Items)); err != nil {
 		return dispatch.SettleReply{}, err
 	}
 	s.noteExpiry(ctx, r.Queue, expires)

@@ -156,7 +156,7 @@ func (s *Store) subscribe(ctx context.Context, channel string, joined func(), he
 }
 
 // formatHints writes a message: ms, with a "!" behind it when the settings were changed, a "*" when it is a hand-over and an
-// "x" and a token when a lease was taken away, and queue, again and again, with spaces between.
+// "x" or, of a cancelled task, a "c" and a token when a lease was taken away, and queue, again and again, with spaces between.
 func formatHints(hints []dispatch.Hint) string {
 	var b strings.Builder
 	for i, h := range hints {
@@ -171,7 +171,11 @@ func formatHints(hints []dispatch.Hint) string {
 			b.WriteByte('*')
 		}
 		if h.Revoked != 0 {
-			b.WriteByte('x')
+			if h.Cancelled {
+				b.WriteByte('c')
+			} else {
+				b.WriteByte('x')
+			}
 			b.WriteString(strconv.FormatInt(h.Revoked, 10))
 		}
 		b.WriteByte(' ')
@@ -185,7 +189,10 @@ func parseHints(message string) []dispatch.Hint {
 	words := strings.Fields(message)
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		number, token, _ := strings.Cut(words[i], "x")
+		number, token, cancelled := strings.Cut(words[i], "c")
+		if !cancelled {
+			number, token, _ = strings.Cut(words[i], "x")
+		}
 		revoked, _ := strconv.ParseInt(token, 10, 64)
 		number, handOver := strings.CutSuffix(number, "*")
 		number, changed := strings.CutSuffix(number, "!")
@@ -193,7 +200,7 @@ func parseHints(message string) []dispatch.Hint {
 		if err != nil {
 			return hints
 		}
-		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver, Revoked: revoked})
+		hints = append(hints, dispatch.Hint{Queue: words[i+1], Wait: wait(int64(n)), Changed: changed, HandOver: handOver, Revoked: revoked, Cancelled: cancelled})
 	}
 	return hints
 }

@@ -92,7 +92,7 @@ func verdictOf(r Result) verdict {
 }
 
 // enter admits an exchange, which then must leave; or it is shed, and retryIn is when to come back.
-func (b *breaker) enter(key hostKey) (p pass, retryIn time.Duration) {
+func (b *breaker) enter(key hostKey, insist bool) (p pass, retryIn time.Duration) {
 	p.key = key
 	if b.tracked.Load() == 0 {
 		return p, 0
@@ -103,7 +103,7 @@ func (b *breaker) enter(key hostKey) (p pass, retryIn time.Duration) {
 	switch {
 	case h == nil || h.failures < b.after:
 		return p, 0
-	case h.probes < maxProbes:
+	case h.probes < maxProbes || insist:
 		h.probes++
 		p.probe = h
 		return p, 0

@@ -194,7 +194,7 @@ func TestBreakerVerdicts(t *testing.T) {
 				}
 				cancel()
 			}
-			p, _ := d.breaker.enter(key)
+			p, _ := d.breaker.enter(key, false)
 			if open := p.probe != nil; open != tt.open {
 				t.Errorf("open: %v, want %v", open, tt.open)
 			}
@@ -308,10 +308,10 @@ func TestBreakerSpreads(t *testing.T) {
 	}
 	b, key := breaker{after: 1}, hostKey{"http", "dead.test", "80"}
 	b.leave(pass{key: key}, silence)
-	probe, _ := b.enter(key)
+	probe, _ := b.enter(key, false)
 	last := map[time.Duration]int{}
 	for range 10_000 {
-		_, in := b.enter(key)
+		_, in := b.enter(key, false)
 		last[in.Round(time.Second)]++
 	}
 	for second, n := range last {
@@ -326,7 +326,7 @@ func TestBreakerSpreads(t *testing.T) {
 	if h := b.hosts[key]; h.shed != 5000 || h.probes != 0 || h.failures != 2 {
 		t.Errorf("after a probe: %+v", h)
 	}
-	probe, _ = b.enter(key)
+	probe, _ = b.enter(key, false)
 	b.leave(probe, answer)
 	if len(b.hosts) != 0 || b.tracked.Load() != 0 {
 		t.Errorf("%d hosts are remembered", len(b.hosts))
@@ -340,14 +340,14 @@ func TestBreakerForgets(t *testing.T) {
 	for range 3 {
 		b.leave(pass{key: key}, silence)
 	}
-	probe, _ := b.enter(key)
+	probe, _ := b.enter(key, false)
 	for i := range 3 * maxHosts {
 		b.leave(pass{key: hostKey{"http", fmt.Sprintf("made-up-%d.test", i), "80"}}, silence)
 	}
 	if len(b.hosts) != maxHosts || b.tracked.Load() != maxHosts {
 		t.Errorf("%d hosts are remembered, want %d", len(b.hosts), maxHosts)
 	}
-	if _, in := b.enter(key); in == 0 {
+	if _, in := b.enter(key, false); in == 0 {
 		t.Error("a host that is dead was forgotten for one that has failed once")
 	}
 	// When all have failed as often, some host must go. What was forgotten during its probe starts anew.
@@ -471,7 +471,7 @@ func TestBreakerRandomly(t *testing.T) {
 					}
 				}
 				isOpen := silent(k) >= after
-				p, in := b.enter(k)
+				p, in := b.enter(k, false)
 				if shed := in > 0; shed != (isOpen && probes >= maxProbes) {
 					t.Fatalf("shed: %v, with %d in a row of %d and %d probes", shed, silent(k), after, probes)
 				} else if !shed {
@@ -516,7 +516,7 @@ func BenchmarkBreaker(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					p, _ := br.enter(hostOf(u))
+					p, _ := br.enter(hostOf(u), false)
 					br.leave(p, answer)
 				}
 			})

@@ -20,6 +20,8 @@ type Request struct {
 	// Transfer-Encoding and Trailer are refused in any spelling: they follow from URL and Body. A User-Agent wins over
 	// the one of Options.
 	Header http.Header
+	// Insist sends the request although the host does not answer, see Options.BreakerThreshold.
+	Insist bool
 	// Body is sent with its length. An empty one is Content-Length: 0 for POST, PUT and PATCH and nothing for others.
 	Body []byte
 }
@@ -114,7 +116,7 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 	if err != nil {
 		return Result{Kind: Classify(0, err), Err: err}
 	}
-	resp, res := d.exchange(req, send)
+	resp, res := d.exchange(req, send, r.Insist)
 	if resp == nil {
 		return res
 	}
@@ -131,8 +133,8 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 
 // exchange sends req, if the breaker lets it, and tells the breaker how that ended: when the header of a response is
 // there, the host has answered. A panic of the caller's transport has shown nothing.
-func (d *Deliverer) exchange(req *http.Request, send sendFunc) (resp *http.Response, res Result) {
-	p, retryIn := d.breaker.enter(hostOf(req.URL))
+func (d *Deliverer) exchange(req *http.Request, send sendFunc, insist bool) (resp *http.Response, res Result) {
+	p, retryIn := d.breaker.enter(hostOf(req.URL), insist)
 	if retryIn > 0 {
 		return nil, Result{Kind: KindShed, RetryIn: retryIn, Err: errShed}
 	}

@@ -7,6 +7,7 @@
 -- KEYS[6] names  zset  tombstones of named tasks, score = expiry ms
 -- KEYS[7] cancelled zset and retained, score = expiry ms
 -- KEYS[8] meta   hash  settings and counters of the queue
+-- KEYS[9] memo   string the caller's last call of its lane: number, answer; see enqueue
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] ID     of the task
 -- ARGV[3] lease  that the caller has read; '' = none, the task waits
@@ -14,16 +15,22 @@
 -- ARGV[5] tombstone ms, for a named task; 0 = none
 -- ARGV[6] progress with the attempt that ends, if one does; '' = as it is
 -- ARGV[7] channel of tasks that have ended   ARGV[8] queue
+-- ARGV[9] number of this call, rising per memo
 -- returns {1, ms until the next expiry of what this call keeps or -1} | {0} no such task | {-1} its lease is another by now
---         | {-2} it has ended before | {-3} it was cancelled before
+--         | {-2} it has ended before | {-3} it was cancelled before | {-4} a call with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(log n)
 local now = clock(ARGV[1])
 local id, retention = ARGV[2], tonumber(ARGV[4])
+local last = string.match(redis.call('GET', KEYS[9]) or '', '^%d+')
+if last == ARGV[9] then
+  return {1, -1}
+elseif last and tonumber(last) > tonumber(ARGV[9]) then
+  return {-4}
+end
 local record, meta = redis.call('HGET', KEYS[4], id), redis.call('HMGET', KEYS[8], 'generation', 'awaited')
 local lease, due = redis.call('HGET', KEYS[3], id), redis.call('ZSCORE', KEYS[1], id)
-local stored = header(record or '')
-if not record or due and stored and stored < tonumber(meta[1] or 0) then
+if not record or due and fate(record, tonumber(meta[1] or 0), 0, now) then
   return {0} -- or a purge has taken it
 elseif redis.call('ZSCORE', KEYS[7], id) then
   return {-3}
@@ -51,6 +58,7 @@ if kept > 0 then
   redis.call('ZADD', KEYS[6], string.format('%d', now + kept), id)
 end
 redis.call('HINCRBY', KEYS[8], 'cancelled', 1)
+redis.call('SET', KEYS[9], ARGV[9] .. ' 1', 'PX', 60000)
 if (tonumber(meta[2]) or 0) > now then
   redis.pcall('PUBLISH', ARGV[7], ARGV[8] .. ' ' .. id) -- as in settle
 end

@@ -1,7 +1,7 @@
 -- claim: lease due tasks of one queue, each under a new token.
 -- KEYS[1] due    zset  score = due ms
 -- KEYS[2] leased zset  score = lease end ms
--- KEYS[3] leases hash  task ID -> token, worker, claim number, attempt
+-- KEYS[3] leases hash  task ID -> token, worker, claim number, attempt, if it was to be run at once ms of when that was asked
 -- KEYS[4] tasks  hash  task ID -> record
 -- KEYS[5] state  hash  task ID -> progress
 -- KEYS[6] names  zset  tombstones of named tasks, score = expiry ms
@@ -18,22 +18,23 @@
 -- ARGV[9] free    capacity of the caller as "name=amount", with spaces between; '-' = whatever a task needs fits
 -- ARGV[10] skip   of the first due tasks, which do not fit
 -- ARGV[11] tombstone ms, of named tasks that are dropped for their age; 0 = none
+-- ARGV[12] from  '-inf', or '0' to leave tasks alone that are to be run at once
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
 --          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
 --          then per task: ID, lease, due ms, record, progress or ''}
 --         | {0} no such queue | {-1} a claim with a higher number has run
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(budget * log n)
 local LONG = string.rep('-', 65)
 local now, micros = clock(ARGV[1])
 local number, budget, limit, skip = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7]), tonumber(ARGV[10])
 
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
-  'token', 'tombstone', 'created', 'longest', 'slow', 'slowed', 'ttl')
+  'token', 'tombstone', 'created', 'longest', 'slow_interval', 'congested_at', 'ttl')
 if not meta[1] then
   return {0}
 end
-local interval, burst = throttled((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
+local interval, burst = effective((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
 
 local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0}
 out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
@@ -44,7 +45,7 @@ local function give(id, lease, due, record, progress)
 end
 
 local function answer()
-  out[3], out[4] = untilFirst(KEYS[1], now), untilFirst(KEYS[2], now)
+  out[3], out[4] = untilFirst(KEYS[1], now, ARGV[12]), untilFirst(KEYS[2], now)
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
   end
@@ -84,7 +85,7 @@ local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
 local dropped, named, size, passed, urgent, aged = {}, {}, 0, 0, 0, 0
 local free = ARGV[9] ~= '-' and amounts(ARGV[9])
 local depth = free and math.min(2 * wanted + 100, 500) or wanted
-local ids, scores = first(KEYS[1], places > 0 and now or -1, skip, depth)
+local ids, scores = first(KEYS[1], ARGV[12], places > 0 and now or -1, skip, depth)
 local hasProgress = #ids > 0 and redis.call('HLEN', KEYS[5]) > 0
 local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
 step = math.min(step, free and wanted or #ids)
@@ -98,16 +99,16 @@ for i, id in ipairs(ids) do
     read = redis.call('HMGET', KEYS[4], unpack(ids, i, math.min(base + step, #ids)))
   end
   local record = read[i - base]
-  local stored, timeout = header(record or '')
+  local _, timeout = header(record or '')
   local need = free and record and needs(record)
-  local old = stored and ttl > 0 and created(record) <= now - ttl
-  if not record or old or stored and stored < generation then
+  local over = not record and 'lost' or fate(record, generation, ttl, now)
+  if over then
     dropped[#dropped + 1] = id
-    local kept = tombstone(record or '', tonumber(old and ARGV[11] or meta[9]) or 0)
+    local kept = tombstone(record or '', tonumber(over == 'expired' and ARGV[11] or meta[9]) or 0)
     if kept > 0 then
       named[#named + 1], named[#named + 2] = now + kept, id
     end
-    aged = aged + (old and 1 or 0)
+    aged = aged + (over == 'expired' and 1 or 0)
   else
     local fits = not need or take(free, need)
     local progress = fits and hasProgress and redis.call('HGET', KEYS[5], id)
@@ -152,6 +153,9 @@ if count > 0 then
   for i, id in ipairs(leased) do
     local progress, length = progresses[i], timeouts[i] + grace
     local lease = string.format('%d', token + i - 1) .. holder .. (attempts(progress) + 1)
+    if tonumber(dues[i]) < 0 then
+      lease = lease .. ' ' .. string.format('%d', -tonumber(dues[i])) -- when it was asked for to be run at once: settle may have to give that back
+    end
     local ending = now + length -- as an index too large for miniredis to make an array of
     instants[ending] = instants[ending] or string.format('%d', ending)
     ends[2 * i - 1], ends[2 * i] = instants[ending], id

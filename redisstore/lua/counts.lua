@@ -11,7 +11,7 @@
 -- keeps   everything: it only reads
 -- cost    O(log n)
 local now = clock(ARGV[1])
-local meta = redis.call('HMGET', KEYS[6], 'generation', 'ok', 'dead', 'retry', 'cancelled', 'expired', 'interval', 'slow', 'slowed')
+local meta = redis.call('HMGET', KEYS[6], 'generation', 'ok', 'dead', 'retry', 'cancelled', 'expired', 'interval', 'slow_interval', 'congested_at')
 if not meta[1] then
   return {0}
 end
@@ -23,5 +23,5 @@ end
 for i = 2, 6 do
   out[i + 6] = tonumber(meta[i]) or 0
 end
-out[13] = throttled((tonumber(meta[7]) or 0), 0, tonumber(meta[8]), tonumber(meta[9]), now)
+out[13] = effective((tonumber(meta[7]) or 0), 0, tonumber(meta[8]), tonumber(meta[9]), now)
 return out

@@ -17,7 +17,7 @@
 -- ARGV[7..] repeated: task ID
 -- returns {how many IDs were read, ms of the shortest tombstone that this run has made or -1,
 --          one digit per ID read: 1 removed, 0 no such task, or not one to remove}
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
 local window, onlyDead, limit = tonumber(ARGV[2]), ARGV[3] == '1', tonumber(ARGV[4])

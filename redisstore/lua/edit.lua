@@ -9,7 +9,7 @@
 -- ARGV[4] record to put in its place, with the same stamp
 -- returns 1 replaced, also by an earlier run of this call | 0 no such task | -1 it does not wait | -2 the record is another
 --         | -3 a call with a higher number has run
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead; when the task is due, and what it has been through
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; when the task is due, and what it has been through
 -- cost    O(log n)
 
 -- A call that was sent twice: the same answer, whatever has become of the task meanwhile. To compare with the record would

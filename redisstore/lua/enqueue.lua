@@ -13,7 +13,7 @@
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
 --         | {-1} a call with a higher number has run | {-2, requires} the queue's are others | {-3} the queue drains
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(tasks * log n)
 local now, _, soon = clock(ARGV[1])
 

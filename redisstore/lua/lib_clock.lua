@@ -17,8 +17,9 @@ local function untilDue(score, now)
   return score and score >= 0 and score - now or 0
 end
 
--- untilFirst is how many ms it is until the first score of a zset: 0 when that is over, -1 when the zset is empty.
-local function untilFirst(zset, now)
-  local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
+-- untilFirst is how many ms it is until the first score of a zset, or the first from a score on: 0 when that is over, -1
+-- when there is none.
+local function untilFirst(zset, now, from)
+  local first = redis.call('ZRANGEBYSCORE', zset, from or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   return first and math.max(tonumber(first) - now, 0) or -1
 end

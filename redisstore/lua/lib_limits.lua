@@ -29,10 +29,10 @@ local function allowance(budget, paused, concurrent, held, stored, micros, burst
   return places, block, tat, clamped
 end
 
--- first is the first members of a zset up to a score, after the first skip of them, and their scores.
-local function first(zset, score, skip, limit)
+-- first is the first members of a zset between two scores, after the first skip of them, and their scores.
+local function first(zset, from, to, skip, limit)
   local members, scores = {}, {}
-  local found = redis.call('ZRANGEBYSCORE', zset, '-inf', score, 'WITHSCORES', 'LIMIT', skip, limit)
+  local found = redis.call('ZRANGEBYSCORE', zset, from, to, 'WITHSCORES', 'LIMIT', skip, limit)
   for i = 1, #found, 2 do
     members[#members + 1], scores[#scores + 1] = found[i], found[i + 1]
   end

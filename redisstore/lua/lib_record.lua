@@ -17,19 +17,6 @@ local function stamp(generation, now)
   return string.char(1) .. bytes(generation, 4) .. bytes(now, 6)
 end
 
--- restamped is a record with another stamp and, when it gets a generated ID, without the flags of a named or derived one.
--- A record that is not of this format stays as it is: whoever knows it may know better.
-local function restamped(record, fresh, renamed)
-  local version, flags = string.byte(record, 1), string.byte(record, STAMP + 1)
-  if version ~= 1 or not flags then
-    return record
-  end
-  if renamed then
-    flags = flags - flags % 4
-  end
-  return fresh .. string.char(flags) .. string.sub(record, STAMP + 2)
-end
-
 -- header is the generation and the timeout in ms of a record; nothing when it is not of this format.
 local function header(record)
   local version, g1, g2, g3, g4 = string.byte(record, 1, 5)
@@ -53,9 +40,33 @@ local function created(record)
   return number(record, 6, 6)
 end
 
+-- restamped is a record that is stored anew under a generation, later than before, and, when it gets a generated ID, without the flags of a named or derived one.
+-- A record that is not of this format stays as it is: whoever knows it may know better.
+local function restamped(record, generation, now, renamed)
+  local version, flags = string.byte(record, 1), string.byte(record, STAMP + 1)
+  if version ~= 1 or not flags then
+    return record
+  end
+  if renamed then
+    flags = flags - flags % 4
+  end
+  return stamp(generation, math.max(now, created(record) + 1)) .. string.char(flags) .. string.sub(record, STAMP + 2)
+end
+
 -- has says whether a record of this format has a flag: 1 named, 2 derived, 4 requirements, 8 a window of its own.
 local function has(record, flag)
   return math.floor(string.byte(record, 12) / flag) % 2 == 1
+end
+
+-- fate says whether a task is not to be attempted any more, though its record is there: 'purged' when it is from before a
+-- purge, 'expired' when it is `ttl` ms old (0 = never). Nothing for one that is, or whose record is not of this format.
+local function fate(record, generation, ttl, now)
+  local stored = header(record)
+  if stored and stored < generation then
+    return 'purged'
+  elseif stored and ttl > 0 and created(record) <= now - ttl then
+    return 'expired'
+  end
 end
 
 -- tombstone is how many ms the name of a record stays taken when its task is removed, if it is `window` for others: 0

@@ -2,24 +2,24 @@
 
 local GROWTH, FREE = 10000, 60000 -- ms: after each the rate grows by half; after so many a queue without a rate is free
 
--- throttled is how many us there are between two starts now, and how many may come at once, in a queue whose settings say
--- `interval` and `burst` (0 = no rate) and which was slowed down to `cut`. `since` is when a receiver last was congested,
+-- effective is how many us there are between two starts now, and how many may come at once, in a queue whose settings say
+-- `interval` and `burst` (0 = no rate) and which was slowed down to `slow`. `since` is when a receiver last was congested,
 -- in ms. If the clock has gone back behind that, nothing is known.
-local function throttled(interval, burst, cut, since, now)
+local function effective(interval, burst, slow, since, now)
   local age = now - (since or 0)
   local steps = math.floor(math.max(age, 0) / GROWTH)
-  if not cut or age < -1000 or steps > 60 or interval == 0 and age >= FREE then
+  if not slow or age < -1000 or steps > 60 or interval == 0 and age >= FREE then
     return interval, burst
   end
   for _ = 1, steps do
-    cut = math.floor(cut * 2 / 3)
+    slow = math.floor(slow * 2 / 3)
   end
-  if cut <= interval then
+  if slow <= interval then
     return interval, burst
   end
   -- The default burst of such a rate, and no more than the settings': a fifth of a second's worth, 10 to 500.
-  local fifth = math.min(math.max(math.ceil(200000 / cut), 10), 500)
-  return cut, interval > 0 and math.min(burst, fifth) or fifth
+  local fifth = math.min(math.max(math.ceil(200000 / slow), 10), 500)
+  return slow, interval > 0 and math.min(burst, fifth) or fifth
 end
 
 -- congestion is what a queue's meta is to hold after `sent` requests, of which `failed` had no good end and `congested`
@@ -27,7 +27,8 @@ end
 -- a second: not below a tenth of the settings' or 0.1/s. The rate of a queue without one is what it did in the last 10 s, or
 -- since it began to do something, and it does not go below 1/s.
 local function congestion(meta, now, sent, failed, congested)
-  local m = redis.call('HMGET', meta, 'interval', 'slow', 'slowed', 'cut', 'window', 'sent', 'failed', 'before', 'slowest')
+  local m = redis.call('HMGET', meta, 'interval', 'slow_interval', 'congested_at', 'halved_at', 'window_at',
+    'window_sent', 'window_failed', 'window_before', 'slowest_interval')
   local interval, since, opened = (tonumber(m[1]) or 0), (tonumber(m[3]) or 0), (tonumber(m[5]) or 0)
   local all, bad, before = (tonumber(m[6]) or 0), (tonumber(m[7]) or 0), (tonumber(m[8]) or 0)
   if now - opened >= GROWTH or now < opened then
@@ -35,13 +36,16 @@ local function congestion(meta, now, sent, failed, congested)
     opened, all, bad = now, 0, 0
   end
   all, bad = all + sent, bad + failed
-  local fields = {'window', opened, 'sent', all, 'failed', bad, 'before', before}
+  local fields = {'window_at', opened, 'window_sent', all, 'window_failed', bad, 'window_before', before}
+  local function add(name, value)
+    fields[#fields + 1], fields[#fields + 2] = name, value
+  end
   if congested == 0 and (all < 20 or bad * 2 <= all) then
     return fields
   end
   local last = tonumber(m[4]) or 0
   if now - last >= 1000 or now < last then
-    local current, slowest = throttled(interval, 0, tonumber(m[2]), since, now), (tonumber(m[9]) or 1000000)
+    local current, slowest = effective(interval, 0, tonumber(m[2]), since, now), (tonumber(m[9]) or 1000000)
     if current == 0 then
       local lately = math.floor(math.max(now - opened, 1000) * 1000 / all)
       current = before > 0 and math.min(lately, math.floor(GROWTH * 1000 / before)) or lately
@@ -50,9 +54,10 @@ local function congestion(meta, now, sent, failed, congested)
       slowest = math.max(math.min(interval * 10, 10000000), interval)
     end
     current = math.min(current * 2, slowest)
-    fields[9], fields[10], fields[11], fields[12], fields[13], fields[14] = 'slow', current, 'cut', now, 'slowest', slowest
+    add('slow_interval', current)
+    add('slowest_interval', slowest)
+    add('halved_at', now)
   end
-  local n = #fields
-  fields[n + 1], fields[n + 2] = 'slowed', now
+  add('congested_at', now)
   return fields
 end

@@ -8,7 +8,7 @@
 -- ARGV[2] bytes  of records after which no further task is read
 -- ARGV[3..] repeated: task ID
 -- returns {how many IDs were read, how many tasks were removed}
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
 local meta = redis.call('HMGET', KEYS[5], 'generation', 'tombstone')

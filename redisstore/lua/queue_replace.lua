@@ -29,7 +29,7 @@ local interval, tat = tonumber(meta[3]) or 0, tonumber(meta[4]) or 0
 local used = interval > 0 and math.max(math.ceil((tat - micros) / interval), 0) or 0
 -- A removal first: memory pressure never refuses it, and then not what follows. What receivers have said was said of
 -- the old settings.
-redis.call('HDEL', KEYS[1], 'slow')
+redis.call('HDEL', KEYS[1], 'slow_interval')
 redis.call('HSET', KEYS[1], 'tat', micros + used * tonumber(ARGV[3]), 'version', version + 1, 'config', ARGV[2],
   'interval', ARGV[3], 'burst', ARGV[4], 'concurrent', ARGV[5], 'requires', ARGV[7],
   'ttl', ARGV[8], 'change', ARGV[9])

@@ -9,13 +9,13 @@
 -- ARGV[3..] repeated: task ID, the ID that it gets, which no other call ever gives; '' = it keeps its own
 -- returns {how many tasks were read, moved 0 | 1, ms until the earliest task is due or -1, one digit per task read:
 --          1 it waits again, by this run or under its new ID by an earlier one, 0 it is not dead, or the new ID exists}
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(tasks * log n)
 local now = clock(ARGV[1])
 local limit, instant = tonumber(ARGV[2]), string.format('%d', now)
 local before = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 -- A new stamp: a purge that has begun before now does not mean what waits from now on.
-local fresh = stamp(tonumber(redis.call('HGET', KEYS[5], 'generation') or 1), now)
+local generation = tonumber(redis.call('HGET', KEYS[5], 'generation') or 1)
 local given = {}
 for i = 3, #ARGV, 2 do
   given[#given + 1] = ARGV[i]
@@ -53,7 +53,7 @@ if #old > 0 then
   local records = redis.call('HMGET', KEYS[3], unpack(old))
   local entries = {}
   for i, record in ipairs(records) do
-    entries[2 * i - 1], entries[2 * i] = targets[i], restamped(record, fresh, targets[i] ~= old[i])
+    entries[2 * i - 1], entries[2 * i] = targets[i], restamped(record, generation, now, targets[i] ~= old[i])
   end
   redis.call('ZREM', KEYS[1], unpack(old)) -- a removal first: memory pressure never refuses it, and then not what follows
   redis.call('HDEL', KEYS[4], unpack(old))

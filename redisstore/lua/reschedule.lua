@@ -6,7 +6,7 @@
 -- ARGV[2] ID     of the task
 -- ARGV[3] when   '@' .. due ms, or delay in ms
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue)} | {0} no such task | {-1} it does not wait
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(log n)
 local now, _, soon = clock(ARGV[1])
 local record = redis.call('HGET', KEYS[2], ARGV[2])

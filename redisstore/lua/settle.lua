@@ -16,9 +16,10 @@
 -- ARGV[6] channel of tasks that have ended   ARGV[7] queue
 -- ARGV[8..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
 --           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
--- returns {1, one digit per outcome (1 applied, 0 lease is not current), moved 0 | 1,
+-- returns {1, one digit per outcome (1 applied, 2 applied, and the task is gone for its age or a purge, 0 lease is not
+--          current), moved 0 | 1,
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
--- keeps   every ID of tasks is in exactly one of due, leased, done, dead; leased and leases hold the same IDs
+-- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(outcomes * log n)
 local now, _, soon = clock(ARGV[1])
 local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
@@ -44,11 +45,11 @@ local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'ttl', 'awa
 local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
-local codes, ended, gone, state, fresh = {}, {}, {}, {}, {}
+local codes, closed, gone, state = {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
-local count = {ok = 0, retry = 0, dead = 0, release = 0, expired = 0}
+local count = {ok = 0, retry = 0, dead = 0, release = 0, expired = 0, purged = 0}
 
-local awaited, over = (tonumber(meta[4]) or 0) > now, {} -- does somebody wait; what does not come back, if so
+local awaited, ended = (tonumber(meta[4]) or 0) > now, {} -- does somebody wait; what does not come back, if so
 
 local function keep(zset, at, id)
   local n = #zset
@@ -69,30 +70,31 @@ for n, id in ipairs(ids) do
   local code = '0'
   if not taken[id] and leases[n] == ARGV[i + 1] then
     code, taken[id] = '1', true
-    ended[#ended + 1] = id
+    closed[#closed + 1] = id
     local back = outcome == 'retry' or outcome == 'release'
     if back and (generation > 1 or ttl > 0) then
-      -- A task from before a purge, or past its age, does not come back.
-      local record = redis.call('HGET', KEYS[4], id)
-      local stored = header(record or '')
-      local purged = not record or stored and stored < generation
-      local old = stored and ttl > 0 and created(record) <= now - ttl
-      if purged or old then
-        back, ms, outcome = false, 0, old and 'expired' or 'release'
-        kept = tombstone(record or '', tonumber(purged and meta[2] or kept) or 0)
+      local record = redis.call('HGET', KEYS[4], id) or ''
+      local over = record == '' and 'purged' or fate(record, generation, ttl, now)
+      if over then
+        back, ms, outcome, code = false, 0, over, '2'
+        kept = tombstone(record, tonumber(over == 'purged' and meta[2] or kept) or 0)
       end
     end
     count[outcome] = count[outcome] + 1
     if back then
       local k = #due
       local at = ms > 0 and soon + ms or now
+      local asked = outcome == 'release' and ms == 0 and string.match(leases[n], '^%S+ %S+ %S+ %S+ (%d+)$')
+      if asked then
+        at = -tonumber(asked) -- it was to be run at once, and was not
+      end
       due[k + 1], due[k + 2] = string.format('%d', at), id
       if not earliest or at < earliest then
         earliest = at
       end
     else
       if awaited then
-        over[#over + 1] = id
+        ended[#ended + 1] = id
       end
       if ms <= 0 then
         gone[#gone + 1] = id
@@ -124,9 +126,9 @@ if expiry then
 end
 
 -- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses.
-if #ended > 0 then
-  redis.call('ZREM', KEYS[2], unpack(ended))
-  redis.call('HDEL', KEYS[3], unpack(ended))
+if #closed > 0 then
+  redis.call('ZREM', KEYS[2], unpack(closed))
+  redis.call('HDEL', KEYS[3], unpack(closed))
   if #gone > 0 then
     redis.call('HDEL', KEYS[4], unpack(gone))
     redis.call('HDEL', KEYS[5], unpack(gone))
@@ -158,9 +160,9 @@ if #ended > 0 then
     redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
   end
 end
-if #over > 0 then
+if #ended > 0 then
   -- Whoever may not publish there still settles: then those who wait find out when they look again.
-  redis.pcall('PUBLISH', ARGV[6], ARGV[7] .. ' ' .. table.concat(over, ' '))
+  redis.pcall('PUBLISH', ARGV[6], ARGV[7] .. ' ' .. table.concat(ended, ' '))
 end
 local moved = 0
 if earliest ~= before then

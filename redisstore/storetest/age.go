@@ -35,7 +35,7 @@ func ageNoRetry(e *env) {
 	p := progress(e.now(), 1)
 	s := ended(ls[0], dispatch.Retry, time.Second)
 	s.Progress = &p
-	e.applied(alice, s, ended(ls[1], dispatch.Released, 0))
+	equal(e, "dropped", e.applied(alice, s, ended(ls[1], dispatch.Released, 0)).Dropped, []bool{true, true})
 	e.gone("a")
 	e.gone("b")
 	c := e.counts()

@@ -6,6 +6,7 @@ var drainingCases = []testcase{
 	{"a queue that drains takes no new tasks, and gives away those it has", drainRefuses},
 	{"who says so stores tasks all the same", drainForced},
 	{"draining and pause are two things", drainAndPause},
+	{"a state that there is not changes nothing", unknownState},
 }
 
 func (e *env) state(s dispatch.QueueState) {
@@ -26,6 +27,15 @@ func drainRefuses(e *env) {
 	e.one(alice, "b")
 	err = e.store.SetState(e.ctx, "other", dispatch.QueueDraining)
 	e.fails("no queue", err, dispatch.ErrQueueNotFound)
+}
+
+func unknownState(e *env) {
+	e.put("a")
+	e.state(dispatch.QueuePaused)
+	if err := e.store.SetState(e.ctx, queue, "pausd"); err == nil {
+		e.Error("it is set")
+	}
+	e.claimed(alice, 1)
 }
 
 func drainForced(e *env) {

@@ -259,23 +259,21 @@ func (m *model) settle(items []dispatch.Settlement) (want dispatch.SettleReply) 
 		for _, s := range items {
 			t := m.current(s.ID, s.Lease)
 			want.Applied = append(want.Applied, t != nil)
-			if t != nil {
-				m.end(t, s)
-			}
+			want.Dropped = append(want.Dropped, t != nil && m.end(t, s))
 		}
 	})
 	return want
 }
 
-// end applies one outcome.
-func (m *model) end(t *modelTask, s dispatch.Settlement) {
+// end applies one outcome, and says whether the task was dropped instead.
+func (m *model) end(t *modelTask, s dispatch.Settlement) (dropped bool) {
 	if s.Progress != nil {
 		t.progress = *s.Progress
 	}
 	back := s.Outcome == dispatch.Retry || s.Outcome == dispatch.Released
 	if back && t.generation < m.generation {
 		m.drop(t, m.tombstone)
-		return
+		return true
 	}
 	switch s.Outcome {
 	case dispatch.Retry:
@@ -286,6 +284,8 @@ func (m *model) end(t *modelTask, s dispatch.Settlement) {
 		m.totals.TotalDead++
 	}
 	switch {
+	case back && s.Outcome == dispatch.Released && s.After == 0 && t.lease.Urgent:
+		t.state, t.urgent, t.lease = dispatch.TaskWaiting, true, dispatch.Leased{} // due is when that was asked for
 	case back:
 		t.state, t.due, t.lease = dispatch.TaskWaiting, m.now+s.After, dispatch.Leased{}
 	case s.After == 0:
@@ -297,6 +297,7 @@ func (m *model) end(t *modelTask, s dispatch.Settlement) {
 		}
 		m.entomb(t, s.Tombstone)
 	}
+	return false
 }
 
 // drop removes a task; its name stays for a while.

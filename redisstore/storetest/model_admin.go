@@ -68,7 +68,8 @@ func (m *model) renew(t *modelTask, newID dispatch.TaskID) {
 		t.submission.ID, t.submission.Named, t.submission.Nonce = newID, false, 0
 	}
 	m.tasks[string(t.submission.ID)] = &modelTask{
-		submission: t.submission, generation: m.generation, created: m.now, state: dispatch.TaskWaiting, due: m.now,
+		submission: t.submission, generation: m.generation, created: max(m.now, t.created+time.Millisecond),
+		state: dispatch.TaskWaiting, due: m.now,
 	}
 }
 

@@ -76,6 +76,7 @@ func (r *random) sendSettle(request dispatch.SettleRequest) {
 	want := r.model.settle(request.Items)
 	got := r.settleAs(request)
 	equal(r.env, "applied", got.Applied, want.Applied)
+	equal(r.env, "dropped", got.Dropped, want.Dropped)
 	equal(r.env, "moved", got.Moved, want.Moved)
 	if want.Moved {
 		equal(r.env, "wait", got.Wait, want.Wait)

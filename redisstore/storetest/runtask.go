@@ -15,6 +15,8 @@ var runTaskCases = []testcase{
 	{"an attempt that runs loses its lease", runTakesLease},
 	{"a failed run waits like any other", runThenRetry},
 	{"a run that was sent twice is one", runTwice},
+	{"a run that is given back unstarted is still to be run at once", runReleased},
+	{"a worker may leave such tasks to others", runLeftToOthers},
 	{"a claim that was sent twice knows it", runClaimRepeated},
 	{"what has ended, is purged or never was is not run", runRefuses},
 	{"more than one claim takes", runMany},
@@ -104,6 +106,37 @@ func runThenRetry(e *env) {
 	e.claimed(alice, 9)
 	e.ok(e.store.SetState(e.ctx, queue, dispatch.QueueRunning))
 	equal(e, "urgent", e.one(alice, "a").Urgent, false)
+}
+
+func runReleased(e *env) {
+	e.put("a", "b")
+	e.runTask("a")
+	asked := e.info("a", dispatch.TaskWaiting).Due
+	e.state(dispatch.QueuePaused)
+	e.advance(time.Second)
+	e.applied(alice, ended(e.one(alice, "a"), dispatch.Released, 0))
+	e.at("due", e.info("a", dispatch.TaskWaiting).Due, asked)
+	l := e.one(bob, "a")
+	equal(e, "urgent", l.Urgent, true)
+	e.applied(bob, ended(l, dispatch.Released, time.Second)) // its handler's own word
+	e.advance(time.Second)
+	e.claimed(alice, 9)
+}
+
+func runLeftToOthers(e *env) {
+	e.put("a")
+	e.enqueue(submit("b", after(time.Minute)))
+	e.runTask("a")
+	r := e.request(alice, 9)
+	r.NoUrgent = true
+	reply := e.send(r)
+	equal(e, "leased", len(reply.Leased), 0)
+	equal(e, "next", reply.Next, time.Minute)
+	e.put("c")
+	r = e.request(alice, 9)
+	r.NoUrgent = true
+	equal(e, "leased", leasedIDs(e.send(r).Leased), []string{"c"})
+	e.one(bob, "a")
 }
 
 func runTwice(e *env) {
