@@ -64,6 +64,25 @@ func TestCancelOfARunningTask(t *testing.T) {
 	})
 }
 
+// Without retention the task is gone, and its handler hears all the same why.
+func TestCancelWithoutRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{RetentionFailed: -1})
+		started, causes := stubborn(d)
+		b.ok(d.Start(t.Context()))
+		id := b.enqueue(d, dispatch.Task{Kind: "k"})
+		<-started
+		b.ok(d.CancelTask(t.Context(), dispatch.DefaultQueue, id))
+		requireError(t, <-causes, dispatch.ErrCancelled)
+		synctest.Wait()
+		if got := b.seen.of(id); got != "cancelled" {
+			t.Errorf("outcomes %q", got)
+		}
+		requireError(t, d.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrTaskNotFound)
+	})
+}
+
 // When the message is lost, the next heartbeat finds that the lease is gone.
 func TestCancelWithoutItsMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -110,12 +110,13 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 }
 
 // storeTasks stores tasks of one queue, each with what it requires, and says for each why it was refused; the error is
-// about all of them.
+// about all of them. Those that a queue takes although it drains, the letters of dead tasks, are taken although no worker
+// has what they require, too: it may be what they have died of.
 func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (EnqueueReply, []error, error) {
 	refused := make([]error, len(tasks))
 	for range conflictTries {
 		o.Requires = c.fleet.requiresOf(queue)
-		fitting, err := c.fitting(ctx, queue, tasks, o.Requires, refused)
+		fitting, err := c.fitting(ctx, queue, tasks, o, refused)
 		if err != nil {
 			return EnqueueReply{}, refused, err
 		}
@@ -171,19 +172,22 @@ func (c *Client) requiresNow(ctx context.Context, queue string) (cluster.Resourc
 
 // fitting returns the tasks that fit some worker, with their requirements completed from the queue's, and notes the
 // error of each other one.
-func (c *Client) fitting(ctx context.Context, queue string, tasks []Submission, requires cluster.Resources, refused []error) ([]Submission, error) {
-	if len(requires) == 0 && !slices.ContainsFunc(tasks, func(s Submission) bool { return len(s.Requires) > 0 }) {
+func (c *Client) fitting(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions, refused []error) ([]Submission, error) {
+	if len(o.Requires) == 0 && !slices.ContainsFunc(tasks, func(s Submission) bool { return len(s.Requires) > 0 }) {
 		return tasks, nil
 	}
 	var fit []Submission
 	for _, age := range []time.Duration{rosterAge, refusalAge} {
-		workers, err := c.live(ctx, age)
-		if err != nil {
-			return nil, err
+		var workers []*cluster.Worker
+		if !o.Draining {
+			var err error
+			if workers, err = c.live(ctx, age); err != nil {
+				return nil, err
+			}
 		}
 		fit = make([]Submission, 0, len(tasks))
 		for i, s := range tasks {
-			s.Requires = cluster.Merge(requires, s.Requires)
+			s.Requires = cluster.Merge(o.Requires, s.Requires)
 			if refused[i] = unschedulable(queue, s.Requires, workers); refused[i] == nil {
 				fit = append(fit, s)
 			}

@@ -3,16 +3,15 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// The headers of a dead letter that tell where it comes from. A task with a Kind has them in its Metadata, and one with a
-// URL too.
+// What a dead letter tells of where it comes from: in its Metadata, and to a receiver in headers of the same names.
 const (
 	// HeaderDeadLetterQueue and HeaderDeadLetterTask are the queue and the ID of the task that died.
 	HeaderDeadLetterQueue = "X-Dispatch-Dead-Letter-Queue"
@@ -20,11 +19,12 @@ const (
 	// HeaderDeadLetterAttempts is how many attempts it had, and HeaderDeadLetterReason the ErrorKind of the last.
 	HeaderDeadLetterAttempts = "X-Dispatch-Dead-Letter-Attempts"
 	HeaderDeadLetterReason   = "X-Dispatch-Dead-Letter-Reason"
+	// MetadataDeadLetterPath is, in Metadata only, the queues in which the task has died, with commas between. A letter never
+	// goes to one of them: two changes of settings at the same moment may have made a cycle that neither saw.
+	MetadataDeadLetterPath = "X-Dispatch-Dead-Letter-Path"
 )
 
-// deadLetterPath is, in Metadata, the queues in which a task has died, with commas between. A copy never goes to one of
-// them: two changes of settings at the same moment may have made a cycle that neither saw.
-const deadLetterPath = "X-Dispatch-Dead-Letter-Path"
+var deadLetterHeaders = []string{HeaderDeadLetterQueue, HeaderDeadLetterTask, HeaderDeadLetterAttempts, HeaderDeadLetterReason}
 
 // maxDeadLetterChain is how many queues may follow one another as dead letter queues.
 const maxDeadLetterChain = 10
@@ -51,45 +51,78 @@ func (c *Client) checkDeadLetters(ctx context.Context, q Queue) error {
 	return fieldErrorf("Queue.DeadLetterQueue", "begins a chain of more than %d queues", maxDeadLetterChain)
 }
 
-// bury stores the copy of a task that is about to be settled as dead, if its queue has a dead letter queue, and says
-// whether it may be settled now. The ID of the copy is made of the task, so that a worker that dies between the two is
-// followed by one that stores it again, in vain. It tries until the lease is over.
-func (d *Dispatcher) bury(ctx context.Context, r *running, s *Settlement, until time.Time) bool {
-	if s.Outcome != Dead || r.settings == nil || r.settings.DeadLetterQueue == "" {
-		return true
-	}
-	to := r.settings.DeadLetterQueue
-	letter, ok := deadLetter(r.leased, s.Progress, to)
-	if !ok {
-		d.log.Warn("dispatch: a task has died in each of its dead letter queues; it is copied no further",
-			"queue", r.leased.Task.Queue, "task", r.leased.Task.ID, "dead_letter_queue", to)
-		return true
-	}
+// bury stores the letter of a task that is about to be settled as dead, if its queue has a dead letter queue, and says
+// whether it may be settled now. The ID of a letter is made of the task, so that a worker that dies between the two is
+// followed by one that stores it again, in vain. It tries until the lease is over or ctx ends.
+func (d *Dispatcher) bury(ctx context.Context, s *settling, until time.Time) bool {
 	for failures := 1; ; failures++ {
-		tried, cancel := context.WithTimeout(ctx, enqueuePatience)
-		reply, refused, err := d.storeTasks(tried, to, []Submission{letter}, EnqueueOptions{Draining: true})
-		cancel()
-		d.announceEnqueue(to, reply, err)
+		err := d.buryAll(ctx, []*settling{s})
 		if err == nil {
-			d.log.recovered("dead letters")
-			if refused[0] != nil && !errors.Is(refused[0], ErrDuplicateTask) {
-				d.log.Warn("dispatch: a dead letter was refused", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID,
-					"dead_letter_queue", to, "error", refused[0])
-			}
 			return true
 		}
 		if ctx.Err() != nil || !d.opts.Clock.Now().Before(until) {
+			d.log.Warn("dispatch: a dead letter could not be stored; its task will run again",
+				"queue", s.run.leased.Task.Queue, "task", s.run.leased.Task.ID, "error", err)
 			return false
 		}
-		d.log.failing("dead letters", err, "queue", r.leased.Task.Queue, "dead_letter_queue", to)
+		d.log.failing("dead letters", err, "queue", s.run.leased.Task.Queue)
 		d.pause(ctx, backoffAfter(failures))
 	}
+}
+
+// buryAll stores the letters of those tasks of one queue that have died, once. After an error some are stored.
+func (d *Dispatcher) buryAll(ctx context.Context, batch []*settling) error {
+	var letters []Submission
+	for _, s := range batch {
+		if !s.isLetter() {
+			continue
+		}
+		letter, ok := deadLetter(s.run.leased, s.settlement.Progress, s.run.settings.DeadLetterQueue)
+		if !ok {
+			d.log.Warn("dispatch: a task has died in each of its dead letter queues; it is copied no further",
+				"queue", s.run.leased.Task.Queue, "task", s.run.leased.Task.ID, "dead_letter_queue", s.run.settings.DeadLetterQueue)
+			continue
+		}
+		letters = append(letters, letter)
+	}
+	for len(letters) > 0 {
+		n := cutBatch(letters, enqueueBatchTasks, enqueueBatchBytes, func(l Submission) int { return l.Task.size() })
+		if err := d.storeLetters(ctx, letters[:n]); err != nil {
+			return err
+		}
+		letters = letters[n:]
+	}
+	return nil
+}
+
+// storeLetters stores dead letters for one queue. Those that are there are as good as stored.
+func (d *Dispatcher) storeLetters(ctx context.Context, letters []Submission) error {
+	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
+	defer cancel()
+	to := letters[0].Queue
+	reply, refused, err := d.storeTasks(ctx, to, letters, EnqueueOptions{Draining: true})
+	d.announceEnqueue(to, reply, err)
+	if err != nil {
+		return err
+	}
+	d.log.recovered("dead letters")
+	for i, err := range refused {
+		if err != nil && !errors.Is(err, ErrDuplicateTask) {
+			return fmt.Errorf("dead letter %s: %w", letters[i].ID, err)
+		}
+	}
+	return nil
+}
+
+// isLetter says whether a copy of the task goes to a dead letter queue.
+func (s *settling) isLetter() bool {
+	return s.settlement.Outcome == Dead && s.run.settings != nil && s.run.settings.DeadLetterQueue != ""
 }
 
 // deadLetter makes the copy of a task that has died, unless that has died in the queue before.
 func deadLetter(l *Leased, p *Progress, to string) (Submission, bool) {
 	path := []string{l.Task.Queue}
-	if earlier := l.Task.Metadata[deadLetterPath]; earlier != "" {
+	if earlier := l.Task.Metadata[MetadataDeadLetterPath]; earlier != "" {
 		path = append(strings.Split(earlier, ","), path...)
 	}
 	if slices.Contains(path, to) {
@@ -109,14 +142,6 @@ func deadLetter(l *Leased, p *Progress, to string) (Submission, bool) {
 		t.Metadata = make(map[string]string)
 	}
 	maps.Copy(t.Metadata, origin)
-	t.Metadata[deadLetterPath] = strings.Join(path, ",")
-	if t.URL != "" {
-		if t.Header = t.Header.Clone(); t.Header == nil {
-			t.Header = make(http.Header)
-		}
-		for name, value := range origin {
-			t.Header[name] = []string{value}
-		}
-	}
+	t.Metadata[MetadataDeadLetterPath] = strings.Join(path, ",")
 	return Submission{Task: t, Named: true, Derived: true}, true
 }

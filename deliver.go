@@ -106,11 +106,11 @@ func (r *running) end(res result) {
 	now := r.d.opts.Clock.Now()
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
-	if !r.d.bury(r.d.life.reports, r, &settlement, r.until()) {
-		r.d.log.Warn("dispatch: a dead letter could not be stored; its task will run again", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID)
-		settlement = Settlement{ID: settlement.ID, Lease: settlement.Lease, Outcome: Released}
+	s := &settling{run: r, settlement: settlement, result: res, endedAt: now}
+	if s.isLetter() && !r.d.bury(r.d.life.reports, s, r.until()) {
+		s.settlement = Settlement{ID: settlement.ID, Lease: settlement.Lease, Outcome: Released}
 	}
-	r.d.settle(&settling{run: r, settlement: settlement, result: res, endedAt: now})
+	r.d.settle(s)
 }
 
 func (r *running) deliverHTTP() result {

@@ -14,7 +14,7 @@ import (
 //
 // Handle is called by many goroutines at once. The same task may be handled more than once: a handler should be safe to
 // repeat, or use the fencing token of AttemptFrom. ctx ends at the attempt's deadline; context.Cause(ctx) is then
-// context.DeadlineExceeded, and otherwise ErrDraining or ErrLeaseLost. The task must not be modified.
+// context.DeadlineExceeded, and otherwise ErrCancelled, ErrDraining or ErrLeaseLost. The task must not be modified.
 type Handler interface {
 	// Handle does the work of one attempt.
 	Handle(ctx context.Context, t *Task) error

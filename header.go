@@ -67,6 +67,11 @@ func (r *running) header() http.Header {
 		}
 		h["Content-Type"] = []string{contentType}
 	}
+	for _, name := range deadLetterHeaders {
+		if value := t.Metadata[name]; value != "" && !strings.ContainsFunc(value, isControl) {
+			h[name] = []string{value}
+		}
+	}
 	deadline, _ := r.ctx.Deadline()
 	h[HeaderTaskID] = []string{string(t.ID)}
 	h[HeaderQueue] = []string{t.Queue}

@@ -36,8 +36,9 @@ type Queue struct {
 	Requires cluster.Resources
 	// Retry says how failed attempts are repeated.
 	Retry RetryConfig
-	// DeadLetterQueue gets a copy of each task that dies in this queue, see DeadLetterHeader; empty means none. It must not
-	// lead back to this queue.
+	// DeadLetterQueue gets a copy of each task that dies in this queue, see HeaderDeadLetterQueue; empty means none. It must
+	// not lead back to this queue. It is a queue like any other, made with default settings if it is not there: unless it is
+	// paused, or no process serves it (Options.Queues), its tasks are attempted again.
 	DeadLetterQueue string
 	// TaskTTL is the age, counted from when it was stored, past which a task is dropped instead of attempted or repeated,
 	// and is gone; 0 means none. At least 1 s.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -110,16 +111,24 @@ func (c *Client) ResumeQueue(ctx context.Context, name string) error {
 }
 
 // drainPoll is how often DrainQueue counts the tasks at most.
-const drainPoll = time.Second
+const drainPoll = 100 * time.Millisecond
 
 // DrainQueue has a queue take no new tasks, which are refused with ErrQueueDraining, and returns when those that it has
-// are done with: none waits, for whatever time, and none runs. The queue goes on draining until ResumeQueue, also when ctx
-// ends first. It returns ErrQueueNotFound, and ErrQueuePaused for a queue that is paused while tasks wait in it.
+// are done with: none waits, for whatever time, and none runs. It returns ErrQueueNotFound, and ErrQueuePaused for a queue
+// that is paused, whose tasks would wait for ever; that one goes on taking tasks. Should it be paused later, or ctx end, the
+// queue goes on draining: ResumeQueue ends both.
 func (c *Client) DrainQueue(ctx context.Context, name string) error {
+	q, err := c.Queue(ctx, name)
+	if err != nil {
+		return err
+	}
+	if q.Paused {
+		return named(ErrQueuePaused, name)
+	}
 	if err := c.setState(ctx, name, QueueDraining); err != nil {
 		return err
 	}
-	for wait := drainPoll / 64; ; wait = min(2*wait, drainPoll) {
+	for wait := drainPoll / 16; ; wait = min(2*wait, drainPoll) {
 		counts, err := c.Counts(ctx, name)
 		if err != nil {
 			return err
@@ -129,7 +138,7 @@ func (c *Client) DrainQueue(ctx context.Context, name string) error {
 			return nil
 		}
 		if q, err := c.Queue(ctx, name); err != nil || q.Paused && waiting > 0 {
-			return cmp.Or(err, ErrQueuePaused)
+			return cmp.Or(err, named(ErrQueuePaused, name))
 		}
 		timer := c.clock.NewTimer(wait)
 		select {
@@ -183,8 +192,10 @@ func (c *Client) Counts(ctx context.Context, name string) (Counts, error) {
 
 // named says which queue or task an error is about.
 func named(err error, name string) error {
-	if isNotFound(err) {
-		return fmt.Errorf("%w: %s", err, name)
+	for _, known := range []error{ErrQueueNotFound, ErrTaskNotFound, ErrEntryNotFound, ErrTaskEnded, ErrNotWaiting, ErrQueuePaused} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%w: %s", err, name)
+		}
 	}
 	return err
 }

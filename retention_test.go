@@ -281,7 +281,7 @@ func TestPurge(t *testing.T) {
 	after := e.enqueue(dispatch.Task{Kind: "k", Delay: time.Hour}) // in the same millisecond
 	close(gate)
 	e.run()
-	if e.seen.of(good) != "succeeded" || e.seen.of(bad) != "retry" {
+	if e.seen.of(good) != "succeeded" || e.seen.of(bad) != "dropped" {
 		t.Errorf("running attempts end as %q and %q", e.seen.of(good), e.seen.of(bad))
 	}
 	e.gone(bad) // not repeated

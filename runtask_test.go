@@ -94,6 +94,31 @@ func TestRunTaskThatRuns(t *testing.T) {
 	})
 }
 
+// A process that cannot run the task leaves it to one that can, paused as the queue is, and does not try again and again.
+func TestRunTaskThatOthersKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		stranger := b.dispatcher(dispatch.Options{})
+		b.ok(stranger.Start(t.Context()))
+		id := b.enqueue(stranger, dispatch.Task{Kind: "k"})
+		b.ok(stranger.PauseQueue(t.Context(), dispatch.DefaultQueue))
+		b.ok(stranger.RunTask(t.Context(), dispatch.DefaultQueue, id))
+		time.Sleep(time.Minute)
+		if n := b.store.count("Claim"); n > 60 {
+			t.Errorf("%d claims in a minute", n)
+		}
+		knows := b.dispatcher(dispatch.Options{})
+		handle(knows, "k", succeed)
+		b.ok(knows.Start(t.Context()))
+		time.Sleep(10 * time.Second)
+		info, err := knows.Counts(t.Context(), dispatch.DefaultQueue)
+		b.ok(err)
+		if info.TotalSucceeded != 1 {
+			t.Errorf("counts %+v", info)
+		}
+	})
+}
+
 func TestRunTaskRefuses(t *testing.T) {
 	e := newEnv(t, dispatch.Options{RetentionSucceeded: time.Hour})
 	e.d.Handle("k", nothing)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -129,10 +130,12 @@ func (d *Dispatcher) sweepQueue(ctx context.Context, name string) (more bool) {
 func (d *Dispatcher) loseLeases(queue string, leases []Leased, settings *Queue, why error) bool {
 	batch := make([]*settling, 0, len(leases))
 	for i := range leases {
-		lost := d.loseLease(&leases[i], settings, why)
-		if d.bury(d.life.reports, lost.run, &lost.settlement, d.opts.Clock.Now()) {
-			batch = append(batch, lost)
-		}
+		batch = append(batch, d.loseLease(&leases[i], settings, why))
+	}
+	if err := d.buryAll(d.life.reports, batch); err != nil {
+		// Those that have died stay as they are for the next sweep; the others go on.
+		d.log.failing("dead letters", err, "queue", queue)
+		batch = slices.DeleteFunc(batch, (*settling).isLetter)
 	}
 	return len(batch) > 0 && d.sendSettles(queue, batch) && len(batch) == len(leases)
 }

@@ -237,6 +237,9 @@ func TestTransitions(t *testing.T) {
 			m.gone(waits, 1)
 			time.Sleep(2 * time.Hour)
 			m.gone(failed, 1)
+			if got := m.seen.of(failed); got != "retry" {
+				m.Errorf("outcomes %q", got) // it was younger when it failed
+			}
 		}},
 		{"14 the queue is deleted", hangs, func(m *machine) {
 			runs, waits := m.put(dispatch.Task{}), m.put(dispatch.Task{Delay: time.Hour})
