@@ -112,8 +112,10 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 // storeTasks stores tasks of one queue, each with what it requires, and says for each why it was refused; the error is
 // about all of them. Those that a queue takes although it drains, the letters of dead tasks, are taken although no worker
 // has what they require, too: it may be what they have died of.
-func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (EnqueueReply, []error, error) {
-	refused := make([]error, len(tasks))
+func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (
+	reply EnqueueReply, refused []error, err error,
+) {
+	refused = make([]error, len(tasks))
 	for range conflictTries {
 		o.Requires = c.fleet.requiresOf(queue)
 		fitting, err := c.fitting(ctx, queue, tasks, o, refused)
@@ -172,7 +174,9 @@ func (c *Client) requiresNow(ctx context.Context, queue string) (cluster.Resourc
 
 // fitting returns the tasks that fit some worker, with their requirements completed from the queue's, and notes the
 // error of each other one.
-func (c *Client) fitting(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions, refused []error) ([]Submission, error) {
+func (c *Client) fitting(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions, refused []error) (
+	[]Submission, error,
+) {
 	if len(o.Requires) == 0 && !slices.ContainsFunc(tasks, func(s Submission) bool { return len(s.Requires) > 0 }) {
 		return tasks, nil
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/dispatchkit/dispatch/cluster"
 )
 
+// conflictTries bounds a call that reads, decides and writes, when others write at the same time.
+const conflictTries = 10
+
 // Client enqueues tasks and administers queues. It holds no goroutine while no call runs and needs no Close. It is safe
 // for concurrent use.
 type Client struct {
@@ -26,7 +29,7 @@ type Client struct {
 	// overdueAt is when an overdue queue was last announced again, in ns: at most once a second.
 	overdueAt atomic.Int64
 	fleet     fleetView
-	waits     hub
+	waits     waitHub
 	// trace is the hook TraceContext, or nil.
 	trace func(context.Context) (traceparent, tracestate string)
 	// hear tells the dispatcher of this process, if there is one, of a hint without the way through the store.
@@ -64,6 +67,6 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	c.announces = groupCommit[announcing]{
 		send: c.sendAnnounces, maxItems: announceBatchHints, maxBytes: 1, size: func(announcing) int { return 0 },
 	}
-	c.waits = hub{store: store, log: newLogger(log), clock: clock}
+	c.waits = waitHub{store: store, log: newLogger(log), clock: clock}
 	return c
 }

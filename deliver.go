@@ -136,7 +136,10 @@ func (r *running) deliverHTTP() result {
 	case res.Kind == worker.KindShed:
 		return result{released: true, kind: KindShed, after: res.RetryIn, err: res.Err, text: res.Err.Error()}
 	}
-	out := result{kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet, final: res.Advice.NoRetry || res.Permanent}
+	out := result{
+		kind: ErrorKind(res.Kind), err: res.Err, status: res.Status, text: res.Snippet,
+		final: res.Advice.NoRetry || res.Permanent,
+	}
 	out.atLeast = res.Advice.RetryAfter
 	if !res.Advice.RetryAt.IsZero() {
 		out.atLeast = res.Advice.RetryAt.Sub(r.storeTime(r.d.opts.Clock.Now()))

@@ -88,8 +88,10 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		worker:   cluster.NewWorkerID(),
 		serves:   servesQueues(o.Queues),
 		handlers: make(map[string]Handler),
-		http:     worker.NewDeliverer(worker.Options{Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress, BreakerThreshold: o.BreakerThreshold}),
-		signal:   make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
+		http: worker.NewDeliverer(worker.Options{
+			Client: o.HTTPClient, UserAgent: userAgent, Egress: o.Egress, BreakerThreshold: o.BreakerThreshold,
+		}),
+		signal: make(chan struct{}, 1), planHeard: make(chan struct{}, 1), workersHeard: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), firing: make(chan struct{}, 1), sweeping: make(chan struct{}, 1),
 		cronHeard: make(chan struct{}, 1), suspects: make(chan struct{}, 1), led: make(chan struct{}), beaten: make(chan struct{}),
 		room: room{free: maps.Clone(o.Capacity)}, standings: make(map[string]cluster.Standing),

@@ -54,9 +54,9 @@ type enqueued struct {
 // same moment share one trip to the store, which is given up after 5 s.
 //
 // Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is
-// taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, and when ctx ends meanwhile, the task may have been stored: the returned ID tells,
-// and enqueuing it again under that ID stores it once. A task that has run to its end by then runs again, unless it is
-// retained or its ID was chosen by the caller.
+// taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, and when ctx ends
+// meanwhile, the task may have been stored: the returned ID tells, and enqueuing it again under that ID stores it once.
+// A task that has run to its end by then runs again, unless it is retained or its ID was chosen by the caller.
 func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 	if err := ctx.Err(); err != nil {
 		return t.ID, err

@@ -41,7 +41,8 @@ var (
 	// ErrStoreFull is returned when the store has no memory for a new task. Nothing was stored; running tasks go on.
 	ErrStoreFull = errors.New("dispatch: store is full")
 	// ErrUncertain is returned when a call was sent and its answer was lost: what it asked for may have happened. An
-	// enqueue may be repeated with the ID that was returned with the error.
+	// enqueue may be repeated with the ID that was returned with the error, and what cancels, runs, edits or deletes a task
+	// as it is.
 	ErrUncertain = errors.New("dispatch: outcome unknown")
 	// ErrCancelled is the cause of a handler's context that ends because its task was cancelled.
 	ErrCancelled = errors.New("dispatch: task cancelled")

@@ -44,7 +44,8 @@ type Queue struct {
 	// and is gone; 0 means none. At least 1 s.
 	TaskTTL time.Duration
 	// NoThrottle lets tasks go at Rate whatever their receivers answer. Otherwise those that answer 429, 503 or with
-	// Retry-After, or of which more than half fail in 10 s, slow the queue down: see Counts.EffectiveRate.
+	// Retry-After, or of which more than half fail in 10 s (and at least 20 were asked), slow the queue down: see
+	// Counts.EffectiveRate.
 	NoThrottle bool
 
 	// Paused says whether the queue hands out no tasks, and Draining whether it takes no new ones. PauseQueue, DrainQueue
@@ -79,8 +80,8 @@ type Counts struct {
 	TotalSucceeded, TotalDead, TotalRetried, TotalCancelled, TotalExpired int64
 	// EffectiveRate is how many attempts may start per second now; 0 is unlimited. It is the queue's Rate, or less while
 	// receivers are congested: then it is halved at most once a second, to a tenth of Rate or 0.1 at the least, and grows by
-	// half after each 10 s without such an answer. For a queue without a Rate it is what the
-	// queue did in the last 10 s instead, and 1 at the least; and it is free again after 60 s.
+	// half after each 10 s without such an answer. For a queue without a Rate it is what the queue did in the last 10 s
+	// instead, and 1 at the least; and the queue is free again after 60 s.
 	EffectiveRate float64
 }
 

@@ -22,9 +22,6 @@ func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err er
 	return c.store.CreateQueue(ctx, q)
 }
 
-// conflictTries bounds UpdateQueue when others change the queue at the same time.
-const conflictTries = 10
-
 // UpdateQueue reads a queue, lets change modify it and stores the result, all over again when somebody else changed it
 // meanwhile; so change may be called several times. Changes to Name, Paused, Draining, CreatedAt and Version are ignored. An
 // error of change is returned as it is. The new settings are in force from the next claim on, on every process.
@@ -158,8 +155,8 @@ func (c *Client) setState(ctx context.Context, name string, state QueueState) er
 }
 
 // DeleteQueue removes a queue with its settings, all its tasks and all names it remembers, or returns ErrQueueNotFound.
-// The contexts of attempts that run end with ErrLeaseLost, and what they report is discarded. Enqueuing to the queue creates it
-// anew.
+// The contexts of attempts that run end with ErrLeaseLost, and what they report is discarded. Enqueuing to the queue
+// creates it anew.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err

@@ -17,7 +17,7 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 	if err != nil {
 		return named(err, string(id))
 	}
-	if lost != 0 {
+	if lost != 0 { // announcements go one after the other, so the second one is the one to wait for
 		c.announce(Hint{Queue: queue, Revoked: lost})
 	}
 	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true}))

@@ -187,7 +187,7 @@ func (d *Dispatcher) leasesEnded(queue string, batch []*settling, now time.Time)
 	}
 	working := 0
 	if d.opts.shared() {
-		working = d.pool.Bound(queue, 0) // nothing starts before tellBounds
+		working = d.pool.Freeze(queue) // until tellBounds
 	}
 	d.sched.Done(queue, done, now)
 	d.sched.Returned(queue, returned, now)

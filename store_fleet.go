@@ -46,9 +46,9 @@ type CronStore interface {
 	Entry(ctx context.Context, name string) (*EntryInfo, error)
 	// Entries returns one page of all entries, in no order; the cursor works as in HeldLeases.
 	Entries(ctx context.Context, cursor uint64) (entries []*EntryInfo, next uint64, err error)
-	// DueEntries returns entries that are not paused and whose Next is zero or past, the longest due first, after skip of
-	// them, at most limit and fewer when they are large; and the store's time. Wait is how long until the next one that was not returned is
-	// due: 0 for now, below zero when none is left.
+	// DueEntries returns entries that are not paused and whose Next is zero or past, the longest due first, after skip
+	// of them, at most limit and fewer when they are large; and the store's time. Wait is how long until the next one
+	// that was not returned is due: 0 for now, below zero when none is left.
 	DueEntries(ctx context.Context, skip, limit int) (due []*EntryInfo, now time.Time, wait time.Duration, err error)
 	// AdvanceEntry notes that the ticks of an entry up to an instant are dealt with. It changes nothing and returns false
 	// if the entry is gone or paused, has another revision, or was advanced as far before, and returns ErrLeadershipLost

@@ -13,7 +13,7 @@ import (
 // whose Kind, or Method and URL, and Payload are; Header, Metadata, times and retries do not matter.
 //
 // The ID is taken while the task is live, however long it waits or runs, and while it is retained. Window is about the time
-// after that.
+// after that. An edit of the task leaves its ID as it is.
 type Unique struct {
 	// Key stands for the work; empty means Kind, or Method and URL, and Payload. At most 1 KiB.
 	Key string

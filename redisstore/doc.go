@@ -40,14 +40,15 @@
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
 // nothing can fail, because Redis does not roll back. Enqueue, the creation of a queue and the storing of a cron entry
 // begin with a write that a full server refuses; all others begin with a removal, which a full server never refuses, so
-// that it can be drained. A script that runs twice for one call does no harm: enqueue, claim and settle are numbered and
-// answer the same, extend goes by the lease, what is done to a cron entry by its revision, and a replay under new IDs by these.
+// that it can be drained. A script that runs twice for one call does no harm: enqueue, edit, run, cancel, claim and settle are numbered
+// and answer the same, extend goes by the lease, what is done to a cron entry by its revision, and a replay under new
+// IDs by these.
 //
 // # What this does not promise
 //
 // Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them. What
-// was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because they
-// follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep apart what
-// they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of one
-// master. Versions of Redis before 7.0 are not tested.
+// was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because
+// they follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep
+// apart what they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One
+// queue is one slot, and so one core of one master. Versions of Redis before 7.0 are not tested.
 package redisstore

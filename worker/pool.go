@@ -86,6 +86,9 @@ func (p *Pool[T]) Bound(name string, n int) (running int) {
 	return l.running
 }
 
+// Freeze has no item of a lane start until Bound says how many may, and returns how many run.
+func (p *Pool[T]) Freeze(name string) (running int) { return p.Bound(name, 0) }
+
 // Withdraw takes back the waiting items for which want is true, those of each lane in their order; a nil want means all.
 // An item is either returned or run, never both. want is called under the pool's lock and must not call the pool.
 func (p *Pool[T]) Withdraw(want func(T) bool) (withdrawn []T) {

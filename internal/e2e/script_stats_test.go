@@ -105,9 +105,9 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 	files, _ := filepath.Glob(dir + "*.lua")
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".lua")
-		for _, library := range []string{"", "lib_limits"} {
+		for _, libraries := range []string{"", "lib_limits lib_throttle", "lib_throttle", "lib_entry"} {
 			source := text("lib_clock") + text("lib_record")
-			if library != "" {
+			for _, library := range strings.Fields(libraries) {
 				source += text(library)
 			}
 			hash := sha1.Sum([]byte(source + text(name)))

@@ -40,8 +40,9 @@ local function created(record)
   return number(record, 6, 6)
 end
 
--- restamped is a record that is stored anew under a generation, later than before, and, when it gets a generated ID, without the flags of a named or derived one.
--- A record that is not of this format stays as it is: whoever knows it may know better.
+-- restamped is a record that is stored anew under a generation, later than before, and, when it gets a generated ID,
+-- without the flags of a named or derived one. A record that is not of this format stays as it is: whoever knows it may
+-- know better.
 local function restamped(record, generation, now, renamed)
   local version, flags = string.byte(record, 1), string.byte(record, STAMP + 1)
   if version ~= 1 or not flags then

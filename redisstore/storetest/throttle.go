@@ -29,7 +29,7 @@ func (e *env) heard(t dispatch.Traffic) {
 	id := "traffic"
 	e.put(id)
 	r := e.claim(alice, 1)
-	for len(r.Leased) == 0 {
+	if len(r.Leased) == 0 {
 		e.Fatalf("nothing was claimed: %+v", r)
 	}
 	e.settleAs(dispatch.SettleRequest{Queue: queue, Worker: alice, Seq: e.nextSeq("settle", queue, alice),
