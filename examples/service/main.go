@@ -39,8 +39,8 @@ func main() {
 		})
 		return
 	}
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
