@@ -28,8 +28,8 @@ func main() {
 func run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		return err
 	}
 	defer server.Close()

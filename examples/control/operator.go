@@ -132,10 +132,7 @@ func (o operator) enqueue(ctx context.Context, title string) (dispatch.TaskID, e
 
 // await returns when a task has ended, and fails unless it has ended in that state.
 func (o operator) await(ctx context.Context, id dispatch.TaskID, want dispatch.TaskState) error {
-	if err := o.printer.awaitEnd(ctx, id); err != nil {
-		return err
-	}
-	t, err := o.client.Task(ctx, queue, id)
+	t, err := o.client.Wait(ctx, queue, id)
 	if err == nil && t.State != want {
 		err = fmt.Errorf("%s is %s, want %s", t.Payload, t.State, want)
 	}

@@ -19,19 +19,13 @@ type printer struct {
 	jammed  atomic.Bool
 	started chan string // what is endless, when it has begun
 	stopped chan error  // and why its context ended
-
-	ended chan dispatch.TaskID
-	known map[dispatch.TaskID]bool // those that awaitEnd has received; only for its caller
 }
 
 // startPrinter makes the queue and starts a dispatcher; stop ends that.
 func startPrinter(ctx context.Context, store dispatch.Store) (p *printer, stop func() error, err error) {
-	p = &printer{
-		started: make(chan string, 1), stopped: make(chan error, 1), ended: make(chan dispatch.TaskID, 10),
-		known: make(map[dispatch.TaskID]bool),
-	}
-	// Tasks that have succeeded are kept for an hour, so that they can be listed.
-	d, err := dispatch.New(store, dispatch.Options{RetentionSucceeded: time.Hour, Observer: p.observe})
+	p = &printer{started: make(chan string, 1), stopped: make(chan error, 1)}
+	// Tasks that have succeeded are kept for an hour, so that they can be waited for and listed.
+	d, err := dispatch.New(store, dispatch.Options{RetentionSucceeded: time.Hour})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,26 +47,6 @@ func (p *printer) print(ctx context.Context, title string) error {
 		p.stopped <- context.Cause(ctx)
 		return ctx.Err()
 	}
-	return nil
-}
-
-func (p *printer) observe(e dispatch.Event) {
-	switch e.Outcome {
-	case dispatch.Succeeded, dispatch.Dead, dispatch.Cancelled:
-		p.ended <- e.ID
-	}
-}
-
-// awaitEnd returns when a task has ended, once for each time that it does.
-func (p *printer) awaitEnd(ctx context.Context, id dispatch.TaskID) error {
-	for !p.known[id] {
-		ended, err := receive(ctx, p.ended)
-		if err != nil {
-			return err
-		}
-		p.known[ended] = true
-	}
-	delete(p.known, id)
 	return nil
 }
 

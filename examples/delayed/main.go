@@ -18,8 +18,8 @@ import (
 )
 
 func main() {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()

@@ -23,8 +23,8 @@ type email struct {
 }
 
 func main() {
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()

@@ -12,8 +12,8 @@ func serverURL(redisURL, cluster string) (url string, stop func(), err error) {
 	case redisURL != "":
 		return redisURL, func() {}, nil
 	}
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		return "", nil, err
 	}
 	return "redis://" + server.Addr() + "/0", server.Close, nil

@@ -39,8 +39,8 @@ func main() {
 		})
 		return
 	}
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
@@ -80,6 +80,8 @@ func run(redisURL string, serve func(http.Handler, context.CancelFunc)) {
 	}
 }
 
+// end snippet
+
 // takeOrders stores each order as a task before it says yes.
 func takeOrders(tasks *dispatch.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +101,6 @@ func takeOrders(tasks *dispatch.Client) http.HandlerFunc {
 		w.WriteHeader(http.StatusAccepted)
 	}
 }
-
-// end snippet
 
 // placeTwoOrders plays the customers, and the operator who stops the service.
 func placeTwoOrders(mux http.Handler, stop context.CancelFunc) {

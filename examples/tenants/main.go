@@ -28,8 +28,8 @@ func main() {
 func run(ctx context.Context, tenantCount int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
+	server, err := miniredis.Run()
+	if err != nil {
 		return err
 	}
 	defer server.Close()
@@ -54,8 +54,11 @@ func play(ctx context.Context, ts tenants, w *worker) error {
 	}
 	fmt.Printf("%d tenants signed up in %d ms; one process runs %d tasks at once\n",
 		ts.n, time.Since(begin).Milliseconds(), places)
-	for _, act := range []func(context.Context, tenants, *worker) error{silence, noise, contractedNoise} {
-		if err := act(ctx, ts, w); err != nil {
+	if err := silence(ctx, ts, w); err != nil {
+		return err
+	}
+	for _, limit := range []int{0, contract} {
+		if err := noise(ctx, ts, w, limit); err != nil {
 			return err
 		}
 	}

@@ -36,12 +36,12 @@ func TestSignUp(t *testing.T) {
 	store.Advance(time.Second)      // the backoff
 	dispatchtest.RunUntilIdle(t, d)
 	dispatchtest.RequireDelivered(t, receiver, hook, 2)
+	// end snippet
 
 	store.Advance(24 * time.Hour)
 	dispatchtest.RunUntilIdle(t, d) // the reminder fails
 	store.Advance(time.Second)
 	dispatchtest.RunUntilIdle(t, d)
-	// end snippet
 	if len(reminded) != 1 || reminded[0] != "ann" {
 		t.Fatalf("reminded %v, want ann once", reminded)
 	}
