@@ -228,6 +228,11 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		}
 	}
 	claimed := scheduler.Claim{Leased: len(reply.Leased)}
+	for i := range reply.Leased {
+		if reply.Leased[i].Urgent {
+			claimed.Uncharged++
+		}
+	}
 	var again time.Time // when to look again for tasks that fit
 	q.nextDue = time.Time{}
 	if reply.Next >= 0 {
@@ -238,6 +243,9 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		claimed.Next, _ = d.turn(Hint{Queue: name, Wait: reply.Next}, now) // zero: it is for others
 	}
 	switch {
+	case reply.Urgent && len(reply.Leased) > 0: // the rest of them, whatever blocks the others
+		q.stale = true
+		d.sched.Reset(name, now)
 	case reply.Block == BlockedByPause:
 		claimed.Next, q.nextDue = time.Time{}, time.Time{} // resuming it is announced
 	case reply.Block == BlockedByRate:

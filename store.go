@@ -123,6 +123,8 @@ type ClaimReply struct {
 	Wait  time.Duration
 	// Skip is, with BlockedByCapacity, how many tasks to leave aside to see those behind them; 0 when all were seen.
 	Skip int
+	// Urgent says that more tasks are left that are to be run at once.
+	Urgent bool
 	// Settings are the queue's, when they differ from the Version asked with; otherwise nil.
 	Settings *Queue
 }

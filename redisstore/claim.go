@@ -43,7 +43,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	out := &dispatch.ClaimReply{Next: wait(in.int()), LeaseEnd: wait(in.int())}
 	out.Block, out.Wait = dispatch.Block(in.string()), wait(in.int())
 	version, settings, paused, created := in.int(), in.string(), in.int(), in.int()
-	out.Skip = int(in.int())
+	out.Skip, out.Urgent = int(in.int()), in.int() == 1
 	var unreadable error
 	if settings != "" {
 		q, err := decodeSettings(settings)

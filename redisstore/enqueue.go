@@ -28,7 +28,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		args = append(args, string(tasks[i].ID), dueArg(&tasks[i].Task), record)
 	}
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.tasks, k.names, k.meta, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.enqueueMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
 	if err != nil {
 		return dispatch.EnqueueReply{}, err

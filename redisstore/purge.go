@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"github.com/dispatchkit/dispatch"
@@ -14,13 +13,18 @@ const purgeBatch = 50
 // PurgeQueue implements dispatch.QueueStore. The first call raises the queue's generation: from then on no script hands
 // out a task of an older one. Slices remove the old tasks; should they end halfway, claims drop the rest as they meet it.
 func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Duration) error {
+	lane, number := s.lanes.enter()
+	defer s.lanes.leave(lane)
 	k := s.queueKeys(name)
-	v, err := s.run(ctx, evenUncertain, s.scripts.purge, []string{k.due, k.meta}, rand.Text(), ms(tombstone))
+	keys := []string{k.due, k.meta, s.enqueueMemo(name, lane)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.purge, keys, number, ms(tombstone))
 	switch {
 	case err != nil:
 		return err
 	case v == int64(0):
 		return dispatch.ErrQueueNotFound
+	case v != int64(1): // this call comes late, and nobody waits for it
+		return dispatch.ErrUncertain
 	}
 	if tombstone <= 0 {
 		tombstone = derivedTombstone // there may be some of these

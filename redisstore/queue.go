@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -43,9 +42,12 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 		return false, err
 	}
 	interval, burst, concurrent := limitArgs(&q)
-	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, []string{s.queueKeys(q.Name).meta},
+	lane, number := s.lanes.enter()
+	defer s.lanes.leave(lane)
+	keys := []string{s.queueKeys(q.Name).meta, s.enqueueMemo(q.Name, lane)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, keys,
 		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL),
-		rand.Text())
+		number)
 	if v == int64(-1) {
 		return false, dispatch.ErrQueueNotFound
 	}

@@ -16,6 +16,8 @@ type Claim struct {
 	// Leased is how many tasks were leased. It may exceed the budget: a claim may find leases of an earlier one whose
 	// answer was lost.
 	Leased int
+	// Uncharged is how many of these count against no rate.
+	Uncharged int
 	// Next is when the queue's next task is due, past or future. Zero is none known. After a claim that failed it is
 	// the time of the grant, because what was due may still be there.
 	Next time.Time
@@ -81,7 +83,7 @@ func (s *Scheduler) Claimed(queue string, c Claim, now time.Time) {
 	q.budget, q.kept = 0, 0
 	s.list(q)
 	s.stirred = true
-	q.bucket.charge(leased, now)
+	q.bucket.charge(max(leased-c.Uncharged, 0), now)
 	q.pass = q.pass.after(leased, q.limits.Weight) // q may be in returning, and leaves it before it is compared again
 
 	q.retry, q.refused = c.Retry, c.Blocked

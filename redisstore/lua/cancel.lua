@@ -24,7 +24,8 @@ local now = clock(ARGV[1])
 local id, retention = ARGV[2], tonumber(ARGV[4])
 local last = string.match(redis.call('GET', KEYS[9]) or '', '^%d+')
 if last == ARGV[9] then
-  return {1, -1}
+  local kept, name = untilFirst(KEYS[7], now), untilFirst(KEYS[6], now)
+  return {1, kept < 0 and name or name < 0 and kept or math.min(kept, name)}
 elseif last and tonumber(last) > tonumber(ARGV[9]) then
   return {-4}
 end

@@ -21,14 +21,13 @@
 -- ARGV[12] from  '-inf', or '0' to leave tasks alone that are to be run at once
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
 --          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
---          then per task: ID, lease, due ms, record, progress or ''}
+--          1 if tasks that are to be run at once are left or 0, then per task: ID, lease, due ms, record, progress or ''}
 --         | {0} no such queue | {-1} a claim with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(budget * log n)
 local LONG = string.rep('-', 65)
 local now, micros = clock(ARGV[1])
 local number, budget, limit, skip = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7]), tonumber(ARGV[10])
-
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
   'token', 'tombstone', 'created', 'longest', 'slow_interval', 'congested_at', 'ttl')
 if not meta[1] then
@@ -36,7 +35,7 @@ if not meta[1] then
 end
 local interval, burst = effective((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
 
-local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0}
+local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0, 0}
 out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
 
 local function give(id, lease, due, record, progress)
@@ -45,7 +44,9 @@ local function give(id, lease, due, record, progress)
 end
 
 local function answer()
-  out[3], out[4] = untilFirst(KEYS[1], now, ARGV[12]), untilFirst(KEYS[2], now)
+  local urgent
+  out[3], urgent = untilFirst(KEYS[1], now, ARGV[12])
+  out[4], out[12] = (untilFirst(KEYS[2], now)), urgent and 1 or 0
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
   end
@@ -77,9 +78,9 @@ local places, block, tat, clamped = allowance(budget, meta[3] == '1', (tonumber(
 local wanted = places > 0 and places or budget
 out[5] = block
 
--- Choose. Tasks from before a purge or past their age, and IDs without a record, are dropped on the way. A record that
--- this version cannot read gets a lease of no more than the grace; the caller puts it off. What does not fit is passed
--- over, to a depth. Records are read many at once, but no more than surely fit into the bytes: the queue knows its longest.
+-- Choose. Tasks from before a purge or past their age are dropped on the way. A record that this version cannot read gets
+-- a lease of no more than the grace; the caller puts it off. What does not fit is passed over, to a depth. Records are
+-- read many at once, but no more than surely fit into the bytes: the queue knows its longest.
 local generation, ttl = tonumber(meta[2]), (tonumber(meta[14]) or 0)
 local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
 local dropped, named, size, passed, urgent, aged = {}, {}, 0, 0, 0, 0

@@ -3,7 +3,11 @@
 -- KEYS[2] tasks  hash  task ID -> record
 -- KEYS[3] names  zset  tombstones of named tasks, score = expiry ms
 -- KEYS[4] meta   hash  settings and counters of the queue
--- KEYS[5] memo   string the caller's last call that stored something: number, one digit per task
+-- KEYS[5] state  hash  task ID -> progress
+-- KEYS[6] done   zset  succeeded and retained, score = expiry ms
+-- KEYS[7] dead   zset  dead and retained, score = expiry ms
+-- KEYS[8] cancelled zset and retained, score = expiry ms
+-- KEYS[9] memo   string the caller's last call that stored something: number, one digit per task
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
 -- ARGV[3] number of this call, rising per memo
@@ -27,7 +31,7 @@ local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local before = tonumber(head[2])
 
 -- A call that was sent twice: the same answer, whatever has become of its tasks meanwhile.
-local last, answered = string.match(redis.call('GET', KEYS[5]) or '', '^(%d+) (%d+)$')
+local last, answered = string.match(redis.call('GET', KEYS[9]) or '', '^(%d+) (%d+)$')
 if last == ARGV[3] then
   return {1, 1, untilDue(before, now), answered}
 elseif last and tonumber(last) > tonumber(ARGV[3]) then
@@ -59,13 +63,28 @@ else
     end
   end
 end
+
+-- over says in which index (1 done, 2 dead, 3 cancelled) a task is that is retained for longer than it should be: clean-up
+-- is about to come.
+local function over(id)
+  for i, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
+    local expiry = redis.call('ZSCORE', zset, id)
+    if expiry and tonumber(expiry) <= now then
+      return i
+    end
+  end
+end
+
+local stale = {{}, {}, {}} -- by index
 for n, id in ipairs(ids) do
   local when, record = ARGV[3 * n + 4], ARGV[3 * n + 5]
   local stored = seen[id] or present[n]
   local code = '1'
-  if stored then
+  local same = stored and string.sub(stored, STAMP + 1) == record
+  local index = stored and not same and not seen[id] and over(id)
+  if stored and not index then
     code = '3'
-    if string.sub(stored, STAMP + 1) == record then
+    if same then
       code = '2'
       if before and tonumber(redis.call('ZSCORE', KEYS[1], id)) == before then
         moved = 1 -- the answer that said so is lost
@@ -89,6 +108,9 @@ for n, id in ipairs(ids) do
     due[k + 1], due[k + 2] = instants[at], id
     records[k + 1], records[k + 2] = id, stamped
     seen[id] = stamped
+    if index then
+      table.insert(stale[index], id)
+    end
     longer = math.max(longer, #stamped)
     if not earliest or at < earliest then
       earliest = at
@@ -102,13 +124,19 @@ local answer = table.concat(codes)
 if #due > 0 then
   redis.call('ZADD', KEYS[1], unpack(due))
   redis.call('HSET', KEYS[2], unpack(records))
+  for i, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
+    if #stale[i] > 0 then
+      redis.call('ZREM', zset, unpack(stale[i]))
+      redis.call('HDEL', KEYS[5], unpack(stale[i]))
+    end
+  end
   if longer > longest then
     redis.call('HSET', KEYS[4], 'longest', longer) -- lets claim read many records at once and stay within its bytes
   end
   if not generation then
     redis.call('HSET', KEYS[4], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now)
   end
-  redis.call('SET', KEYS[5], ARGV[3] .. ' ' .. answer, 'PX', 60000)
+  redis.call('SET', KEYS[9], ARGV[3] .. ' ' .. answer, 'PX', 60000)
 end
 if earliest ~= before then
   moved = 1

@@ -18,8 +18,8 @@ local function untilDue(score, now)
 end
 
 -- untilFirst is how many ms it is until the first score of a zset, or the first from a score on: 0 when that is over, -1
--- when there is none.
+-- when there is none. And whether it is below 0.
 local function untilFirst(zset, now, from)
   local first = redis.call('ZRANGEBYSCORE', zset, from or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  return first and math.max(tonumber(first) - now, 0) or -1
+  return first and math.max(tonumber(first) - now, 0) or -1, first and tonumber(first) < 0
 end

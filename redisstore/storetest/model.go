@@ -119,7 +119,7 @@ func (t *modelTask) is(s dispatch.Submission) bool {
 // store takes one task in, or says that its name is taken.
 func (m *model) store(s dispatch.Submission) bool {
 	id := string(s.ID)
-	if t := m.tasks[id]; t != nil {
+	if t := m.tasks[id]; t != nil && (t.is(s) || !t.ended() || t.expires > m.now) {
 		return t.is(s)
 	}
 	if s.Named && m.names[id] > m.now {
