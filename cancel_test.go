@@ -209,3 +209,32 @@ func TestCancelRefuses(t *testing.T) {
 	requireField(t, e.d.CancelTask(t.Context(), "~", done), "Task.Queue")
 	requireField(t, e.d.CancelTask(t.Context(), "q", ""), "Task.ID")
 }
+
+// A task is not started that was cancelled between its claim and its start.
+func TestCancelBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		started, _ := stubborn(d)
+		claimed, answer := make(chan struct{}), make(chan struct{})
+		b.store.onCall("Claim", func(_ context.Context, do func() error) error {
+			err := do()
+			if n, _ := b.redis.Counts(t.Context(), dispatch.DefaultQueue); n.Running > 0 {
+				claimed <- struct{}{}
+				<-answer
+			}
+			return err
+		})
+		b.ok(d.Start(t.Context()))
+		go d.Enqueue(t.Context(), dispatch.Task{ID: "a", Kind: "k"})
+		<-claimed
+		b.ok(d.CancelTask(t.Context(), dispatch.DefaultQueue, "a"))
+		b.store.on(nil)
+		close(answer)
+		time.Sleep(time.Minute)
+		if len(started) > 0 {
+			t.Error("it was started")
+		}
+		b.ok(b.redis.CheckInvariants(t.Context(), dispatch.DefaultQueue))
+	})
+}

@@ -177,7 +177,7 @@ func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Ti
 	for i := range reply.Leased {
 		leased := &reply.Leased[i]
 		run := &running{
-			d: d, leased: leased, settings: settings, claimedAt: now,
+			d: d, leased: leased, settings: settings, sentAt: sentAt, claimedAt: now,
 			leaseUntil: sentAt.Add(leased.Task.Timeout + d.opts.LeaseGrace),
 		}
 		switch {

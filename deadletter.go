@@ -102,6 +102,11 @@ func (d *Dispatcher) storeLetters(ctx context.Context, letters []Submission) err
 	to := letters[0].Queue
 	reply, refused, err := d.storeTasks(ctx, to, letters, EnqueueOptions{Draining: true})
 	d.announceEnqueue(to, reply, err)
+	if errors.Is(err, ErrStoreFull) {
+		// The task is dead and retained all the same, and a full store must be drained.
+		d.log.Warn("dispatch: the store is full; dead letters are not stored", "dead_letter_queue", to, "letters", len(letters))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

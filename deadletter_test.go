@@ -159,7 +159,7 @@ func TestDeadLetterInAnOutage(t *testing.T) {
 		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errTest) })
 		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", DeadLetterQueue: "dead"})
 		b.ok(err)
-		b.store.onEnqueue("dead", func() error { return dispatch.ErrStoreFull })
+		b.store.onEnqueue("dead", func() error { return errors.New("down") })
 		id := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
 		b.ok(d.Start(t.Context()))
 		time.Sleep(time.Minute)
@@ -208,4 +208,72 @@ func TestDeadLetterCycles(t *testing.T) {
 			t.Errorf("%d tasks in %s", n, queue)
 		}
 	}
+}
+
+// A full store takes no letter, and is drained all the same.
+func TestDeadLetterInAFullStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{Queues: []string{"q"}})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errTest) })
+		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", DeadLetterQueue: "dead"})
+		b.ok(err)
+		b.store.onEnqueue("dead", func() error { return dispatch.ErrStoreFull })
+		id := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+		b.ok(d.Start(t.Context()))
+		synctest.Wait()
+		if b.seen.of(id) != "dead" {
+			t.Errorf("outcomes %q", b.seen.of(id))
+		}
+	})
+}
+
+// A stop that has waited long enough gives back what cannot be buried.
+func TestStopWhileBurying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{Queues: []string{"q"}, DrainTimeout: 2 * time.Second})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errTest) })
+		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", DeadLetterQueue: "dead"})
+		b.ok(err)
+		b.store.onEnqueue("dead", func() error { return errors.New("down") })
+		id := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+		b.ok(d.Start(t.Context()))
+		time.Sleep(10 * time.Second)
+		begin := time.Now()
+		b.ok(d.Stop())
+		if took := time.Since(begin); took > 4*time.Second {
+			t.Errorf("the stop took %v", took)
+		}
+		info, err := b.redis.Task(t.Context(), "q", id)
+		b.ok(err)
+		if info.State != dispatch.TaskWaiting || info.Progress.Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts", info.State, info.Progress.Attempts)
+		}
+	})
+}
+
+// An attempt that has lost its task buries nobody.
+func TestNoLetterWithoutALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{Queues: []string{"q"}})
+		goOn := make(chan struct{})
+		handle(d, "k", func(context.Context, *dispatch.Task) error {
+			<-goOn
+			return dispatch.SkipRetry(errTest)
+		})
+		_, err := d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", DeadLetterQueue: "dead"})
+		b.ok(err)
+		b.ok(d.Start(t.Context()))
+		for _, end := range []func(context.Context, string, dispatch.TaskID) error{d.CancelTask, d.DeleteTask} {
+			id := b.enqueue(d, dispatch.Task{Queue: "q", Kind: "k"})
+			synctest.Wait()
+			b.ok(end(t.Context(), "q", id))
+			goOn <- struct{}{}
+			synctest.Wait()
+		}
+		_, err = d.Counts(t.Context(), "dead")
+		requireError(t, err, dispatch.ErrQueueNotFound)
+	})
 }

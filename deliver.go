@@ -18,13 +18,15 @@ type running struct {
 	leased   *Leased
 	settings *Queue // as of the claim
 
-	claimedAt time.Time // local: when the claim was answered, which is leased.At by the store's clock
+	sentAt    time.Time // local: when the claim was sent first
+	claimedAt time.Time // local: when it was answered, which is leased.At by the store's clock
 	startedAt time.Time // local
 	ctx       *attemptContext
-	admitted  bool // it has taken room of the process's capacity
-	stranger  bool // this process cannot run it
-	suspected bool // its lease may be gone; guarded by Dispatcher.mu
-	cancelled bool // a message says that its task was cancelled; guarded by Dispatcher.mu
+	admitted  bool   // it has taken room of the process's capacity
+	stranger  bool   // this process cannot run it
+	token     string // the bearer token that went out with the request; only the attempt's goroutine uses it
+	suspected bool   // its lease may be gone; guarded by Dispatcher.mu
+	cancelled bool   // a message says that its task was cancelled; guarded by Dispatcher.mu
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time
@@ -44,6 +46,10 @@ func (d *Dispatcher) run(r *running) {
 		d.release(r, 0) // a lease with little time left is not worth an attempt
 		return
 	}
+	if d.mayBeRevoked(r, r.sentAt) && !d.holds(r) {
+		d.release(r, 0) // which the store will refuse
+		return
+	}
 	r.start(now)
 	res := result{kind: KindPanic, err: errGoexit, text: errGoexit.Error()} // unless deliver returns
 	defer func() { r.end(res) }()
@@ -57,8 +63,8 @@ func (r *running) deliver() (res result) {
 		if p := recover(); p != nil {
 			r.d.log.Error("dispatch: delivery panicked", "queue", r.leased.Task.Queue, "task", r.leased.Task.ID,
 				"kind", r.leased.Task.Kind)
-			err := fmt.Errorf("panic: %v", p)
-			res = result{kind: KindPanic, err: err, text: fmt.Sprintf("%v\n%s", err, debug.Stack())}
+			text := r.conceal(fmt.Sprintf("panic: %v", p))
+			res = result{kind: KindPanic, err: errors.New(text), text: text + "\n" + r.conceal(string(debug.Stack()))}
 		}
 	}()
 	if r.leased.Task.URL != "" {
@@ -80,6 +86,10 @@ func (r *running) start(now time.Time) {
 	r.ctx = newAttemptContext(r.d.opts.Clock, r, deadline)
 	r.d.mu.Lock()
 	r.d.running[r] = struct{}{}
+	if q := r.d.queues[r.leased.Task.Queue]; q != nil && q.revokedAt.After(now) { // since run has asked
+		r.suspected = true
+		r.d.wakeSuspects()
+	}
 	ended, isolated := r.d.attemptsEnded, r.d.isolated.Load()
 	r.d.mu.Unlock()
 	switch {
@@ -107,8 +117,9 @@ func (r *running) end(res result) {
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
 	s := &settling{run: r, settlement: settlement, result: res, endedAt: now}
-	if s.isLetter() && !r.d.bury(r.d.life.reports, s, r.until()) {
-		s.settlement = Settlement{ID: settlement.ID, Lease: settlement.Lease, Outcome: Released}
+	// Without the lease nobody has died: the store will refuse what is settled.
+	if s.isLetter() && r.d.holds(r) && !r.d.bury(r.d.attempts, s, r.until()) {
+		s.settlement.Outcome, s.settlement.After, s.settlement.Progress = Released, 0, nil
 	}
 	r.d.settle(s)
 }
@@ -116,10 +127,10 @@ func (r *running) end(res result) {
 func (r *running) deliverHTTP() result {
 	header := r.header()
 	if err := r.authorize(header); err != nil {
-		return r.unauthorized(err)
+		return r.unsent(err)
 	}
 	if err := r.sign(header, r.storeTime(r.d.opts.Clock.Now())); err != nil {
-		return result{kind: KindConfig, err: err, text: err.Error()}
+		return r.unsent(err)
 	}
 	res := r.d.http.Deliver(r.ctx, worker.Request{
 		Method: r.leased.Task.Method,
@@ -128,6 +139,10 @@ func (r *running) deliverHTTP() result {
 		Body:   r.leased.Task.Payload,
 		Insist: r.leased.Urgent,
 	})
+	res.Snippet = r.conceal(res.Snippet)
+	if res.Err != nil && r.conceal(res.Err.Error()) != res.Err.Error() {
+		res.Err = errors.New(r.conceal(res.Err.Error()))
+	}
 	switch {
 	case res.Kind == "":
 		return result{status: res.Status, output: res.Snippet, sent: true}

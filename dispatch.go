@@ -42,6 +42,9 @@ type Dispatcher struct {
 	signal, planHeard, workersHeard, cronHeard, suspects chan struct{}
 	// leading says that the duties of the leader are this process's.
 	leading atomic.Bool
+	// attempts ends when a stop has waited for attempts for long enough: what they do besides ends with it.
+	attempts context.Context
+	giveUp   context.CancelFunc
 	// isolated says that no heartbeat got through for too long: nothing is claimed or started.
 	isolated atomic.Bool
 	// led is closed when the elector is done with, and beaten when the last heartbeat is over.
@@ -119,6 +122,7 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		maxItems: settleBatchItems, maxBytes: settleBatchBytes, size: (*settling).size,
 	}
 	d.Client.hear, d.Client.trace = d.hear, o.TraceContext
+	d.attempts, d.giveUp = context.WithCancel(context.Background())
 	d.life.init()
 	return d, nil
 }

@@ -52,6 +52,7 @@ func (d *Dispatcher) drain() error {
 	d.life.endBeats()
 	<-d.beaten
 	d.leave()
+	d.giveUp()
 	return err
 }
 
@@ -106,6 +107,7 @@ func (d *Dispatcher) giveBack(waiting []*running) {
 func (d *Dispatcher) endAttempts() {
 	d.mu.Lock()
 	d.attemptsEnded = true
+	d.giveUp()
 	open := slices.Collect(maps.Keys(d.running))
 	d.mu.Unlock()
 	for _, r := range open {

@@ -47,7 +47,7 @@ func (r *running) header() http.Header {
 	h := make(http.Header, len(t.Header)+12)
 	typed, traced := false, false
 	for name, values := range t.Header {
-		switch canonical := http.CanonicalHeaderKey(name); {
+		switch canonical := http.CanonicalHeaderKey(dashed(name)); {
 		case isStripped(canonical):
 			continue
 		case canonical == "Content-Type":

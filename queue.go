@@ -43,8 +43,8 @@ type Queue struct {
 	// TaskTTL is the age, counted from when it was stored, past which a task is dropped instead of attempted or repeated,
 	// and is gone; 0 means none. At least 1 s.
 	TaskTTL time.Duration
-	// NoThrottle lets tasks go at Rate whatever their receivers answer. Otherwise those that answer 429, 503 or with
-	// Retry-After, or of which more than half fail in 10 s (and at least 20 were asked), slow the queue down: see
+	// NoThrottle lets tasks go at Rate whatever their receivers answer. Otherwise the queue is slowed down when one request
+	// in twenty meets 429, 503 or Retry-After, or more than half of those of 10 s fail (of at least 20): see
 	// Counts.EffectiveRate.
 	NoThrottle bool
 

@@ -3,22 +3,25 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 )
 
 // A lease can be taken from this process: its task is cancelled, deleted, run anew, or swept by somebody who thinks this
 // process dead. A message says so, and the attempt ends. Messages may be lost, so attempts that have run for a while are
-// looked at with every heartbeat, and after each interruption of the messages. Whatever is missed, the store refuses what
-// an attempt reports without its lease.
+// looked at with every heartbeat, and after each interruption of the messages. A message may also come before the attempt
+// that it is about: while the answer to the claim is on its way, or the task waits for a place. Whatever is missed, the
+// store refuses what an attempt reports without its lease.
 
 // hearRevoked marks the attempts whose leases were taken away, as messages tell. d.mu is held.
 func (d *Dispatcher) hearRevoked(hints []Hint) {
-	found := false
+	found, now := false, d.opts.Clock.Now()
 	for _, h := range hints {
 		if h.Revoked == 0 {
 			continue
+		}
+		if q := d.queues[h.Queue]; q != nil {
+			q.revokedAt = now
 		}
 		for r := range d.running {
 			if r.leased.Task.Queue == h.Queue && (h.Revoked == AllLeases || r.leased.Lease.Token == h.Revoked) {
@@ -57,27 +60,58 @@ func (d *Dispatcher) watchLeases(ctx context.Context) {
 		if !d.pauseOr(ctx, soonerThan(d.opts.HeartbeatInterval), d.suspects) {
 			d.suspectOlderThan(d.opts.HeartbeatInterval / 2)
 		}
-		open := make(map[string][]*running)
-		d.mu.Lock()
-		for r := range d.running {
-			if r.suspected {
-				r.suspected = false
-				open[r.leased.Task.Queue] = append(open[r.leased.Task.Queue], r)
-			}
+		for queue, open := range d.suspected() {
+			d.life.late.Go(func() { // one part of the store that does not answer holds up no other
+				for part := range slices.Chunk(open, heldBatch) {
+					d.checkLeases(ctx, queue, part)
+				}
+				d.mu.Lock()
+				d.queue(queue).checking = false
+				d.mu.Unlock()
+				d.wakeSuspects() // for those that were marked meanwhile
+			})
 		}
-		d.mu.Unlock()
-		each(ctx, slices.Collect(maps.Keys(open)), func(queue string) {
-			for part := range slices.Chunk(open[queue], heldBatch) {
-				d.checkLeases(ctx, queue, part)
-			}
-		})
 	}
+}
+
+// suspected takes the attempts that are marked, by their queues, except of queues that are being looked at.
+func (d *Dispatcher) suspected() map[string][]*running {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	open := make(map[string][]*running)
+	for r := range d.running {
+		if name := r.leased.Task.Queue; r.suspected && !d.queue(name).checking {
+			r.suspected = false
+			open[name] = append(open[name], r)
+		}
+	}
+	for name := range open {
+		d.queue(name).checking = true
+	}
+	return open
 }
 
 const (
 	heldBatch     = 200
 	checkPatience = 5 * time.Second
+	holdsPatience = time.Second
 )
+
+// holds says whether an attempt still has its lease, as far as the store can be asked.
+func (d *Dispatcher) holds(r *running) bool {
+	ctx, cancel := context.WithTimeout(d.life.reports, holdsPatience)
+	defer cancel()
+	held, err := d.store.Holds(ctx, r.leased.Task.Queue, []Held{{ID: r.leased.Task.ID, Lease: r.leased.Lease}})
+	return err != nil || held[0]
+}
+
+// mayBeRevoked says whether a message about a lease of the queue has come since the claim was sent, or since now.
+func (d *Dispatcher) mayBeRevoked(r *running, since time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.queues[r.leased.Task.Queue]
+	return q != nil && !q.revokedAt.IsZero() && !q.revokedAt.Before(since)
+}
 
 // checkLeases ends those attempts whose lease is gone.
 func (d *Dispatcher) checkLeases(ctx context.Context, queue string, open []*running) {

@@ -31,6 +31,10 @@ type servedQueue struct {
 	// actingUntil is until when this process takes itself for the queue's home, and strangeUntil until when it leaves the
 	// queue's tasks to others first, because it could not run all of them; see home.go.
 	actingUntil, strangeUntil time.Time
+	// revokedAt is when a message last told of a lease of the queue that was taken away, and checking says that the leases
+	// of its attempts are being looked at; see revoke.go.
+	revokedAt time.Time
+	checking  bool
 	// urgentAfter is until when it leaves those that are to be run at once alone, because it could not run one of them.
 	urgentAfter time.Time
 	// handedAt is when it last asked others to step in; asking says that it is about to do so again.
@@ -108,8 +112,8 @@ func (d *Dispatcher) adapt(q *servedQueue, reply *ClaimReply, now time.Time) {
 	}
 }
 
-// throttledPause is the least wait for a queue that has no rate but is slowed down: its tokens gather for longer.
-const throttledPause = 20 * time.Millisecond
+// throttledPause is the least wait for a queue that has no rate but is slowed down: its tokens gather for twice as long.
+const throttledPause = 100 * time.Millisecond
 
 // rateWait is how long this process waits after a claim that has met the rate: until there is a token, and when it found
 // none at all for as long as its part of the rate takes to bring one, so that not all processes come for each token.

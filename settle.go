@@ -45,10 +45,13 @@ func (d *Dispatcher) settle(s *settling) {
 // release gives a task back that has not started; it is due again after the delay.
 func (d *Dispatcher) release(r *running, delay time.Duration) {
 	d.settle(&settling{
-		run:        r,
-		settlement: Settlement{ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay},
-		result:     result{released: true},
-		endedAt:    d.opts.Clock.Now(),
+		run: r,
+		settlement: Settlement{
+			ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay,
+			Tombstone: d.keep.tombstone(r.leased.Named, r.leased.Derived, r.leased.Window), // should it be too old to come back
+		},
+		result:  result{released: true},
+		endedAt: d.opts.Clock.Now(),
 	})
 }
 

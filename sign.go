@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -21,9 +22,9 @@ func (r *running) sign(h http.Header, now time.Time) error {
 	if r.d.opts.Secrets == nil {
 		return fmt.Errorf("secret %q: this process has no Options.Secrets", name)
 	}
-	texts, err := r.d.opts.Secrets(r.ctx, name)
+	texts, err := secretsOf(r.ctx, r.d.opts.Secrets, name)
 	if err != nil {
-		return fmt.Errorf("secret %q: %w", name, err)
+		return fmt.Errorf("secret %q: its lookup failed", name) // what it says may quote the secret
 	}
 	secrets := make([]worker.Secret, 0, len(texts))
 	for _, text := range texts {
@@ -37,4 +38,14 @@ func (r *running) sign(h http.Header, now time.Time) error {
 		return fmt.Errorf("secret %q is not known", name)
 	}
 	return worker.Sign(h, secrets, string(r.leased.Task.ID), now, r.leased.Task.Payload)
+}
+
+// secretsOf looks a secret up. Of a panic only the stack goes on.
+func secretsOf(ctx context.Context, lookup func(context.Context, string) ([]string, error), name string) ([]string, error) {
+	defer func() {
+		if recover() != nil {
+			panic("the lookup of a secret panicked")
+		}
+	}()
+	return lookup(ctx, name)
 }

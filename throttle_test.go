@@ -112,15 +112,16 @@ func TestCongestionIsShared(t *testing.T) {
 		b.ok(d.Start(t.Context()))
 		b.ok(other.Start(t.Context()))
 		time.Sleep(time.Minute)
-		if got := b.rate(d); got != 1 {
-			t.Errorf("the rate in force is %v", got)
+		rate := b.rate(d)
+		if rate <= 0 || rate > 20 {
+			t.Errorf("the rate in force is %v", rate)
 		}
 		before, claims := sent.Load(), b.store.count("Claim")
 		time.Sleep(time.Minute)
-		if n := sent.Load() - before; n < 30 || n > 75 {
-			t.Errorf("%d requests in a minute", n)
+		if n := float64(sent.Load() - before); n < 30*rate || n > 65*rate {
+			t.Errorf("%v requests in a minute, at %v/s", n, rate)
 		}
-		if n := b.store.count("Claim") - claims; n > 400 {
+		if n := b.store.count("Claim") - claims; n > 2*60*11 {
 			t.Errorf("%d claims in a minute", n)
 		}
 		well.Store(true)

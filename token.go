@@ -51,7 +51,16 @@ func (r *running) authorize(h http.Header) error {
 		}
 	}
 	h["Authorization"] = []string{"Bearer " + token}
+	r.token = token
 	return nil
+}
+
+// conceal takes the attempt's token out of what others have said: a receiver that quotes it, a transport that fails.
+func (r *running) conceal(text string) string {
+	if r.token == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, r.token, "[token]")
 }
 
 // tokenOf asks a source. Of a panic only the stack goes on, for the same reason as in authorize.
@@ -64,8 +73,8 @@ func tokenOf(ctx context.Context, source TokenSource, url string) (string, error
 	return source.Token(ctx, url)
 }
 
-// unauthorized is how an attempt ends that has no token: nothing was sent.
-func (r *running) unauthorized(err error) result {
+// unsent is how an attempt ends that has no token or signature: nothing was sent.
+func (r *running) unsent(err error) result {
 	cause := context.Cause(r.ctx)
 	switch {
 	case isTakenAway(cause):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/dispatchtest"
+	"github.com/dispatchkit/dispatch/worker"
 )
 
 // canary stands for a token, and for what it takes to get one. It is nowhere but in the request.
@@ -181,5 +183,25 @@ func TestTokenSourcesAreChecked(t *testing.T) {
 			_, err := dispatch.New(store, dispatch.Options{TokenSources: bad})
 			requireField(t, err, "Options.TokenSources")
 		})
+	}
+}
+
+// A receiver that quotes the token, in an error or in its result, does not get it into the store.
+func TestTokenIsNotKept(t *testing.T) {
+	for _, status := range []int{200, 401} {
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprintf(w, "you have sent %s", r.Header.Get("Authorization"))
+		}))
+		t.Cleanup(receiver.Close)
+		source := tokenFunc(func(context.Context, string) (string, error) { return "s3cret", nil })
+		e := newEnv(t, dispatch.Options{RetentionSucceeded: time.Hour, Egress: worker.Egress{AllowPrivate: true},
+			TokenSources: map[string]dispatch.TokenSource{dispatch.DefaultQueue: source}})
+		id := e.enqueue(dispatch.Task{URL: receiver.URL})
+		e.run()
+		info := e.task(id)
+		if kept := fmt.Sprintf("%+v %s", info, info.Progress.Result); strings.Contains(kept, "s3cret") || !strings.Contains(kept, "[token]") {
+			t.Errorf("status %d: kept is %s", status, kept)
+		}
 	}
 }

@@ -254,7 +254,7 @@ func validateHeader(h http.Header) error {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isToken(r) }) {
 			return fieldErrorf("Task.Header", "%q is not a header name", clip(name, 60))
 		}
-		canonical := http.CanonicalHeaderKey(name)
+		canonical := http.CanonicalHeaderKey(dashed(name))
 		if slices.Contains(forbiddenHeaders, canonical) || strings.HasPrefix(canonical, "X-Dispatch-") {
 			return fieldErrorf("Task.Header", "%s cannot be set: it belongs to the connection or to Dispatch", canonical)
 		}
@@ -266,6 +266,9 @@ func validateHeader(h http.Header) error {
 	}
 	return nil
 }
+
+// dashed is a header's name as receivers may read it that hand headers on as variables: they cannot tell _ from -.
+func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func headerSize(h http.Header) int {
 	n := 0

@@ -23,35 +23,38 @@ local function effective(interval, burst, slow, since, now)
 end
 
 -- congestion is what a queue's meta is to hold after `sent` requests, of which `failed` had no good end and `congested`
--- met a receiver that asked for less. Then, or when more than half of those of 10 s fail, the rate is halved, at most once
--- a second: not below a tenth of the settings' or 0.1/s. The rate of a queue without one is what it did in the last 10 s, or
--- since it began to do something, and it does not go below 1/s.
+-- met a receiver that asked for less. If that was one in twenty of those of 10 s, or more than half of them failed, the
+-- rate is halved, at most once a second: not below a tenth of the settings' or 0.1/s. The rate of a queue without one is
+-- the most that it was seen to do, in the last 10 s or since it began to do something, and it does not go below 1/s.
 local function congestion(meta, now, sent, failed, congested)
   local m = redis.call('HMGET', meta, 'interval', 'slow_interval', 'congested_at', 'halved_at', 'window_at',
-    'window_sent', 'window_failed', 'window_before', 'slowest_interval')
+    'window_sent', 'window_failed', 'window_before', 'slowest_interval', 'window_congested')
   local interval, since, opened = (tonumber(m[1]) or 0), (tonumber(m[3]) or 0), (tonumber(m[5]) or 0)
   local all, bad, before = (tonumber(m[6]) or 0), (tonumber(m[7]) or 0), (tonumber(m[8]) or 0)
+  local asked = tonumber(m[10]) or 0
   if now - opened >= GROWTH or now < opened then
     before = now >= opened and now - opened < 2 * GROWTH and all or 0
-    opened, all, bad = now, 0, 0
+    opened, all, bad, asked = now, 0, 0, 0
   end
-  all, bad = all + sent, bad + failed
-  local fields = {'window_at', opened, 'window_sent', all, 'window_failed', bad, 'window_before', before}
+  all, bad, asked = all + sent, bad + failed, asked + congested
+  local fields = {'window_at', opened, 'window_sent', all, 'window_failed', bad, 'window_before', before,
+    'window_congested', asked}
   local function add(name, value)
     fields[#fields + 1], fields[#fields + 2] = name, value
   end
-  if congested == 0 and (all < 20 or bad * 2 <= all) then
+  if (congested == 0 or asked * 20 < all) and (all < 20 or bad * 2 <= all) then
     return fields
   end
   local last = tonumber(m[4]) or 0
   if now - last >= 1000 or now < last then
     local current, slowest = effective(interval, 0, tonumber(m[2]), since, now), (tonumber(m[9]) or 1000000)
-    if current == 0 then
-      local lately = math.floor(math.max(now - opened, 1000) * 1000 / all)
-      current = before > 0 and math.min(lately, math.floor(GROWTH * 1000 / before)) or lately
-      slowest = math.min(current * 10, 1000000)
-    elseif interval > 0 then
+    if interval > 0 then
       slowest = math.max(math.min(interval * 10, 10000000), interval)
+    else
+      local did = math.floor(math.max(now - opened, 100) * 1000 / all)
+      did = before > 0 and math.min(did, math.floor(GROWTH * 1000 / before)) or did
+      slowest = math.min(did * 10, current > 0 and slowest or 1000000)
+      current = current > 0 and current or did
     end
     current = math.min(current * 2, slowest)
     add('slow_interval', current)

@@ -14,6 +14,7 @@ var throttleCases = []testcase{
 	{"each further answer puts off the recovery", throttleStays},
 	{"a queue without a rate begins at half of what it did, and is free after a minute", throttleUnlimited},
 	{"what it did before the window counts too", throttleBefore},
+	{"one in twenty that asks for less is congestion, fewer are not", throttleRare},
 	{"many failures are congestion, few are not", throttleFailures},
 	{"failures of two windows are not added", throttleWindows},
 	{"claims go by the rate in force", throttledClaims},
@@ -114,8 +115,7 @@ func throttleUnlimited(e *env) {
 	e.heardNothing("a")
 	e.heard(dispatch.Traffic{Sent: 500})
 	e.advance(2 * time.Second)
-	e.heard(dispatch.Traffic{Sent: 499})
-	e.heard(busy)
+	e.heard(dispatch.Traffic{Sent: 500, Failed: 300, Congested: 300})
 	e.goes(250) // 1,000 in 2 s
 	for range 5 {
 		e.advance(time.Second)
@@ -129,7 +129,7 @@ func throttleUnlimited(e *env) {
 	e.advance(time.Millisecond)
 	e.goes(0)
 	e.heard(busy) // nothing was sent for so long
-	e.goes(1)
+	e.goes(5)     // one in a tenth of a second
 }
 
 func throttleBefore(e *env) {
@@ -143,7 +143,27 @@ func throttleBefore(e *env) {
 	e.heard(dispatch.Traffic{Sent: 1000})
 	e.advance(20 * time.Second)
 	e.heard(busy)
-	e.goes(1)
+	e.goes(5)
+}
+
+func throttleRare(e *env) {
+	e.heard(dispatch.Traffic{Sent: 20})
+	e.heard(busy)
+	e.goes(0)
+	e.heard(busy)
+	e.goes(110) // two of 22
+	e.ok(e.store.DeleteQueue(e.ctx, queue))
+	for range 5 { // one in a hundred slows nobody down, and what is seen later counts more than a poor beginning
+		e.heard(dispatch.Traffic{Sent: 100, Failed: 1, Congested: 1})
+		e.advance(time.Second)
+	}
+	e.goes(0)
+	e.ok(e.store.DeleteQueue(e.ctx, queue))
+	e.heard(busy)
+	e.goes(5)
+	e.advance(time.Second)
+	e.heard(dispatch.Traffic{Sent: 999, Failed: 999, Congested: 999})
+	e.goes(100) // a tenth of what it does now is more than half of what it did
 }
 
 // heardNothing ends a task of which receivers know nothing.
@@ -174,6 +194,7 @@ func throttleWindows(e *env) {
 
 func throttledClaims(e *env) {
 	e.heard(dispatch.Traffic{Sent: 3})
+	e.advance(time.Second)
 	e.heard(busy)
 	e.goes(2)
 	e.fill(40)
