@@ -32,10 +32,11 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 			if refused = change(t); refused != nil {
 				return refused
 			}
-			t.ID, t.Queue, t.Delay, t.ScheduleTime = id, queue, 0, time.Time{}
+			t.ID, t.Queue, t.Delay, t.ScheduleTime = "", queue, 0, time.Time{} // an ID that was generated does not count
 			if *t, refused = t.normalize(c.clock.Now()); refused != nil {
 				return refused
 			}
+			t.ID = id
 			if needs = !maps.Equal(before, t.Requires); needs {
 				refused = c.schedulable(ctx, queue, t.Requires)
 			}
