@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net/url"
@@ -13,8 +14,8 @@ import (
 const (
 	// defaultThreshold is how many exchanges in a row without a response open the breaker of a host.
 	defaultThreshold = 10
-	// maxProbes is how many exchanges at once try a host whose breaker is open.
-	maxProbes = 1
+	// slowProbe is how long the only probe of a host keeps others from being sent.
+	slowProbe = 10 * time.Second
 	// maxHosts bounds the hosts that are remembered because they did not answer, and maxHostName the bytes of a name: a
 	// longer one leads nowhere, whatever becomes of it.
 	maxHosts    = 4096
@@ -25,14 +26,19 @@ const (
 
 var errShed = errors.New("worker: nothing was sent: the host has not answered lately, and another request tries it already")
 
-// breaker keeps a host that does not answer from holding every place of a process: while the host is silent, one
-// exchange at a time tries it, and all others are shed, which takes no time.
+// breaker keeps a host that does not answer from holding every place of a process: while the host is silent, few
+// exchanges try it, and all others are shed, which takes no time.
 //
 //	closed -- `after` exchanges in a row without a response --> open -- any response --> closed
 //
-// It has no cool-down and so no clock. A host that refuses connections is tried as often as ever, because each probe is
-// over at once; a host that hangs takes one place instead of all. So what fails has really been tried, and who counts
-// attempts counts no guesses.
+// It has no cool-down. The next probe may go as soon as the youngest has ended, so a host that refuses connections is
+// tried as often as ever: what fails has really been tried, and who counts attempts counts no guesses.
+//
+// A probe that hangs may be the fault of its own request, so it does not have the say for long: another may go when it has
+// been out for slowProbe, and with each that is out that time doubles. A host that hangs holds few places (7 after ten
+// minutes, 15 after a day), and one that hangs no more is found out in no more time than it hung. The request that
+// follows a slow one would mostly be of the same kind, as those are the many that are shed; so another path of the host
+// needs to wait only half as long.
 //
 // It remembers the hosts that have failed since they last answered, maxHosts of them at most. One more takes the place
 // of one that has failed little, which at worst must fail `after` times again.
@@ -61,15 +67,26 @@ func hostOf(u *url.URL) hostKey {
 
 // silentHost is a host that has failed since it last answered. breaker.mu guards it.
 type silentHost struct {
-	failures int // exchanges that ended without a response since then
-	probes   int // running exchanges that began while the breaker was open
-	shed     int // exchanges that were shed; halved by each probe that fails, so that it follows the present
+	failures int    // exchanges that ended without a response since then
+	probes   int    // how many are out
+	youngest *probe // nil if it has ended
+	shed     int    // exchanges that were shed; halved by each probe that fails, so that it follows the present
+}
+
+// probe is an exchange that began while the breaker of its host was open. Its turn is timed by contexts, as all is that
+// bounds an exchange: they cost no goroutine, and nobody has to be asked for the time.
+type probe struct {
+	host *silentHost
+	path string
+	// A request for another path may follow when half has ended, and any when whole has. Both end with the probe.
+	half, whole context.Context
+	end         func()
 }
 
 // pass is the admission of one exchange, from enter to leave.
 type pass struct {
 	key   hostKey
-	probe *silentHost // whose probe the exchange is; nil if the breaker was closed
+	probe *probe // nil if the breaker was closed, or the exchange did not wait for its turn
 }
 
 // verdict is what an exchange has shown of its host.
@@ -91,8 +108,9 @@ func verdictOf(r Result) verdict {
 	return nothing
 }
 
-// enter admits an exchange, which then must leave; or it is shed, and retryIn is when to come back.
-func (b *breaker) enter(key hostKey, insist bool) (p pass, retryIn time.Duration) {
+// enter admits an exchange, which then must leave; or it is shed, and retryIn is when to come back. One that insists
+// takes nobody's turn.
+func (b *breaker) enter(key hostKey, path string, insist bool) (p pass, retryIn time.Duration) {
 	p.key = key
 	if b.tracked.Load() == 0 {
 		return p, 0
@@ -101,15 +119,39 @@ func (b *breaker) enter(key hostKey, insist bool) (p pass, retryIn time.Duration
 	defer b.mu.Unlock()
 	h := b.hosts[key]
 	switch {
-	case h == nil || h.failures < b.after:
+	case h == nil || h.failures < b.after || insist:
 		return p, 0
-	case h.probes < maxProbes || insist:
-		h.probes++
-		p.probe = h
+	case h.youngest == nil || h.youngest.mayFollow(path):
+		p.probe = h.try(path)
 		return p, 0
 	}
 	h.shed++
 	return p, comeBack(h.shed)
+}
+
+// try begins a probe. breaker.mu is held.
+func (h *silentHost) try(path string) *probe {
+	const doublings = 12 // to 11 hours
+	turn := slowProbe << min(h.probes, doublings)
+	half, endHalf := context.WithTimeout(context.Background(), turn/2)
+	whole, endWhole := context.WithTimeout(context.Background(), turn)
+	h.probes++
+	h.youngest = &probe{host: h, path: path, half: half, whole: whole, end: func() { endHalf(); endWhole() }}
+	return h.youngest
+}
+
+// mayFollow says whether a request may be sent while p is out.
+func (p *probe) mayFollow(path string) bool {
+	return p.whole.Err() != nil || path != p.path && p.half.Err() != nil
+}
+
+// over ends a probe. breaker.mu is held.
+func (p *probe) over() {
+	p.end()
+	p.host.probes--
+	if p.host.youngest == p {
+		p.host.youngest = nil // mayFollow would say the same, but the path holds the whole URL
+	}
 }
 
 // comeBack is when the n-th exchange that was shed comes back. The more there are, the wider they are spread: ten
@@ -128,7 +170,7 @@ func (b *breaker) leave(p pass, v verdict) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.probe != nil {
-		p.probe.probes--
+		p.probe.over()
 	}
 	switch v {
 	case answer:

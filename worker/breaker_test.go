@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -150,6 +150,71 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// TestBreakerSlowProbe: a probe that hangs has the say for ten seconds, with each that is out for twice the time, and for
+// another path for half of it.
+func TestBreakerSlowProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted(t, 3)
+		s.fail(dead, 3)
+		var out []exchange
+		for turn := slowProbe; turn < time.Hour; turn *= 2 {
+			out = append(out, s.begin(t.Context(), dead+"?n=1"))
+			time.Sleep(turn - time.Millisecond)
+			s.shed(dead + "?n=2")
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n := len(out); n != 9 {
+			t.Errorf("%d probes are out after an hour", n)
+		}
+		s.end(out[0], errRefused, KindConnect) // of those that are out, only the youngest matters
+		turn := slowProbe << (len(out) - 1)
+		young := s.begin(t.Context(), dead)
+		time.Sleep(turn/2 - time.Millisecond)
+		s.shed(dead + "other")
+		time.Sleep(2 * time.Millisecond)
+		s.shed(dead)
+		s.end(young, errRefused, KindConnect) // its place is free at once
+		young = s.begin(t.Context(), dead)
+		s.shed(dead + "other")
+		time.Sleep(turn/2 + time.Millisecond)
+		s.shed(dead)
+		s.end(s.begin(t.Context(), dead+"other"), nil, KindNon2xx) // answers, and all may be sent
+		s.fail(dead, 2)
+		for _, e := range append(out[1:], young) { // these began before it answered, and still hold their own
+			s.end(e, nil, KindNon2xx)
+		}
+		if n := len(s.d.breaker.hosts); n != 0 {
+			t.Errorf("%d hosts are remembered", n)
+		}
+	})
+}
+
+// TestBreakerInsist: who insists is sent, and takes nobody's turn.
+func TestBreakerInsist(t *testing.T) {
+	b, key := breaker{after: 1}, hostKey{"http", "dead.test", "80"}
+	b.leave(pass{key: key}, silence)
+	for range 5 {
+		if p, in := b.enter(key, "/", true); in != 0 || p.probe != nil {
+			t.Errorf("got %+v, %v", p, in)
+		}
+	}
+	probe, in := b.enter(key, "/", false)
+	if probe.probe == nil || in != 0 {
+		t.Errorf("got %+v, %v", probe, in)
+	}
+	insists, _ := b.enter(key, "/", true)
+	b.leave(insists, silence)
+	if _, in := b.enter(key, "/", false); in == 0 {
+		t.Error("the end of one that insists let another one in")
+	}
+	insists, _ = b.enter(key, "/", true)
+	b.leave(insists, answer)
+	b.leave(probe, nothing)
+	if len(b.hosts) != 0 {
+		t.Error("the answer to one that insists does not count")
+	}
+}
+
 // TestBreakerVerdicts: what counts against a host, what for it, and what says nothing.
 func TestBreakerVerdicts(t *testing.T) {
 	lost := errors.New("taken away")
@@ -194,7 +259,7 @@ func TestBreakerVerdicts(t *testing.T) {
 				}
 				cancel()
 			}
-			p, _ := d.breaker.enter(key, false)
+			p, _ := d.breaker.enter(key, "/", false)
 			if open := p.probe != nil; open != tt.open {
 				t.Errorf("open: %v, want %v", open, tt.open)
 			}
@@ -308,10 +373,10 @@ func TestBreakerSpreads(t *testing.T) {
 	}
 	b, key := breaker{after: 1}, hostKey{"http", "dead.test", "80"}
 	b.leave(pass{key: key}, silence)
-	probe, _ := b.enter(key, false)
+	probe, _ := b.enter(key, "/", false)
 	last := map[time.Duration]int{}
 	for range 10_000 {
-		_, in := b.enter(key, false)
+		_, in := b.enter(key, "/", false)
 		last[in.Round(time.Second)]++
 	}
 	for second, n := range last {
@@ -326,7 +391,7 @@ func TestBreakerSpreads(t *testing.T) {
 	if h := b.hosts[key]; h.shed != 5000 || h.probes != 0 || h.failures != 2 {
 		t.Errorf("after a probe: %+v", h)
 	}
-	probe, _ = b.enter(key, false)
+	probe, _ = b.enter(key, "/", false)
 	b.leave(probe, answer)
 	if len(b.hosts) != 0 || b.tracked.Load() != 0 {
 		t.Errorf("%d hosts are remembered", len(b.hosts))
@@ -340,14 +405,14 @@ func TestBreakerForgets(t *testing.T) {
 	for range 3 {
 		b.leave(pass{key: key}, silence)
 	}
-	probe, _ := b.enter(key, false)
+	probe, _ := b.enter(key, "/", false)
 	for i := range 3 * maxHosts {
 		b.leave(pass{key: hostKey{"http", fmt.Sprintf("made-up-%d.test", i), "80"}}, silence)
 	}
 	if len(b.hosts) != maxHosts || b.tracked.Load() != maxHosts {
 		t.Errorf("%d hosts are remembered, want %d", len(b.hosts), maxHosts)
 	}
-	if _, in := b.enter(key, false); in == 0 {
+	if _, in := b.enter(key, "/", false); in == 0 {
 		t.Error("a host that is dead was forgotten for one that has failed once")
 	}
 	// When all have failed as often, some host must go. What was forgotten during its probe starts anew.
@@ -425,8 +490,8 @@ func TestBreakerAtOnce(t *testing.T) {
 		return kinds
 	}
 	kinds := run()
-	if _, ok := kinds.Load(KindConnect); !ok || most.Load() != maxProbes {
-		t.Errorf("%d probes at once, want %d; kinds: %v", most.Load(), maxProbes, kinds)
+	if _, ok := kinds.Load(KindConnect); !ok || most.Load() != 1 {
+		t.Errorf("%d probes at once, want 1; kinds: %v", most.Load(), kinds)
 	}
 	up.Store(true)
 	for d.Deliver(t.Context(), Request{URL: dead}).Kind != "" {
@@ -434,69 +499,6 @@ func TestBreakerAtOnce(t *testing.T) {
 	kinds = run()
 	if n, ok := kinds.Load(Kind("")); !ok || n.(*atomic.Int64).Load() != 32*200 || d.breaker.tracked.Load() != 0 {
 		t.Errorf("the host answers, and not all goes through; %d hosts are remembered", d.breaker.tracked.Load())
-	}
-}
-
-// TestBreakerRandomly compares the breaker with a model that is a list of what happened.
-func TestBreakerRandomly(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
-		after := 1 + r.IntN(4)
-		b := breaker{after: after}
-		keys := []hostKey{{"http", "a", "80"}, {"http", "b", "80"}}
-		verdicts := map[hostKey][]verdict{} // of the exchanges that ended
-		type open struct {
-			p     pass
-			probe bool
-			age   int // how many responses the host had given when it began
-		}
-		var running []open
-		answers := map[hostKey]int{}
-		silent := func(k hostKey) (n int) { // exchanges in a row without a response, to the last one
-			for i := len(verdicts[k]) - 1; i >= 0 && verdicts[k][i] != answer; i-- {
-				if verdicts[k][i] == silence {
-					n++
-				}
-			}
-			return n
-		}
-		for range 100 {
-			if k := keys[r.IntN(2)]; r.IntN(2) == 0 || len(running) == 0 {
-				probes := 0
-				for _, o := range running {
-					if o.p.key == k && o.probe && o.age == answers[k] {
-						probes++
-					}
-				}
-				isOpen := silent(k) >= after
-				p, in := b.enter(k, false)
-				if shed := in > 0; shed != (isOpen && probes >= maxProbes) {
-					t.Fatalf("shed: %v, with %d in a row of %d and %d probes", shed, silent(k), after, probes)
-				} else if !shed {
-					running = append(running, open{p, isOpen, answers[k]})
-				}
-				continue
-			}
-			i := r.IntN(len(running))
-			o, v := running[i], verdict(r.IntN(3))
-			running = append(running[:i], running[i+1:]...)
-			b.leave(o.p, v)
-			verdicts[o.p.key] = append(verdicts[o.p.key], v)
-			if v == answer {
-				answers[o.p.key]++
-			}
-		}
-		for _, o := range running {
-			b.leave(o.p, answer)
-		}
-		for _, k := range keys {
-			b.leave(pass{key: k}, answer)
-		}
-		if len(b.hosts) != 0 || b.tracked.Load() != 0 {
-			t.Fatalf("%d hosts are remembered in the end", len(b.hosts))
-		}
 	}
 }
 
@@ -516,7 +518,7 @@ func BenchmarkBreaker(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					p, _ := br.enter(hostOf(u), false)
+					p, _ := br.enter(hostOf(u), u.Path, false)
 					br.leave(p, answer)
 				}
 			})

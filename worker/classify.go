@@ -28,7 +28,7 @@ const (
 	// KindNon2xx is a response whose status is not 200 to 299, redirects included.
 	KindNon2xx Kind = "non_2xx"
 	// KindConfig is a request that cannot be sent as it stands: its method, URL or header is wrong, or the egress guard
-	// refuses its destination.
+	// refuses its destination. So is one whose header is longer than its HTTP/2 receiver has said that it takes.
 	KindConfig Kind = "config"
 	// KindCancelled is an exchange whose context ended for another cause than its deadline.
 	KindCancelled Kind = "cancelled"
@@ -84,8 +84,16 @@ func classifyError(err error) Kind {
 		return KindTimeout
 	case errors.Is(err, context.Canceled):
 		return KindCancelled
+	case isTooLong(err):
+		return KindConfig
 	}
 	return KindConnect
+}
+
+// isTooLong says whether net/http has not sent a request because its header is longer than the HTTP/2 receiver allows.
+// The error is a variable of an internal package: there is only its text, with "http2: " before it in golang.org/x/net.
+func isTooLong(err error) bool {
+	return err != nil && strings.HasSuffix(err.Error(), "request header list larger than peer's advertised limit")
 }
 
 // isTLS says whether err is a failed handshake or a certificate that was not accepted. op is the network error in it,

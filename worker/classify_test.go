@@ -82,6 +82,8 @@ func TestClassify(t *testing.T) {
 		{"own alert", 0, &net.OpError{Op: "local error", Err: tls.AlertError(70)}, KindTLS},
 		{"objection without a type", 0, errors.New("tls: server selected unsupported version"), KindTLS},
 
+		{"header that HTTP/2 does not take", 0,
+			errors.New("http2: request header list larger than peer's advertised limit"), KindConfig},
 		{"cannot be sent", 0, configErrorf("the URL is neither http nor https"), KindConfig},
 	}
 	for _, tt := range tests {

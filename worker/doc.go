@@ -30,9 +30,11 @@
 // A host that hangs would in time hold every place of a process. So after Options.BreakerThreshold exchanges in a row that
 // got no response (KindTimeout, KindConnect, KindDNS, KindTLS) its breaker opens: one request at a time tries the host,
 // and others are shed with KindShed and the time after which to come back. Any response, a 5xx too, closes the breaker.
-// There is no pause between two probes: a host that refuses connections is tried as fast as it refuses, and one that
-// hangs takes one place. What began before the breaker opened runs on. An exchange that its caller cancels, or whose
-// request cannot be sent, says nothing of the host.
+// There is no pause between two probes: a host that refuses connections is tried as fast as it refuses. While a probe
+// hangs, another is sent after 10 s, or 5 s if its path is another one, and the next ones after twice the time each: a
+// host that hangs holds few places, and a single request that hangs does not stand for its host. What began before the
+// breaker opened runs on. An exchange that its caller cancels, or whose request cannot be sent, says nothing of the
+// host. A deadline that passes counts however short it was: it is the caller's to leave a host time to answer.
 //
 // A host is a scheme, a name or address as the URL has it, in lower case, and a port. Only hosts that have failed since
 // they last answered are remembered, 4096 of them at most; beyond, one that has failed little is forgotten.
@@ -53,7 +55,7 @@
 //     Transport of one's own may do what it likes.
 //   - That one call is one request when an HTTP/2 receiver refuses a stream (REFUSED_STREAM, PROTOCOL_ERROR) that it
 //     has processed all the same: net/http believes it and asks again, up to six times.
-//   - That a host holds no more than one place: one that sends the header of a response and then hangs has answered, and
+//   - That a host holds no more than a few places: one that sends the header of a response and then hangs has answered, and
 //     before the breaker opens as many requests as the caller makes may wait for a host.
 //   - That a connection is tried a second time: a request that the receiver meets with a closed connection fails with
 //     KindConnect, and the next attempt is the caller's to make.

@@ -56,8 +56,8 @@ type Result struct {
 // Options are the settings of a Deliverer. The zero value is ready for use.
 type Options struct {
 	// BreakerThreshold is how many exchanges in a row without a response open the breaker of a host, that is of a scheme, host
-	// and port: then one request at a time tries it and others are shed, until it answers. 0 means 10; negative: none is
-	// ever shed.
+	// and port: then one request at a time tries it, or a few if those hang, and others are shed, until it answers. 0
+	// means 10; negative: none is ever shed.
 	BreakerThreshold int
 	// Client sends the requests; nil means a client made for the purpose, whose connections Close closes. The client
 	// is used as it is, its Timeout and Jar included, except that redirects are not followed. Nothing guards where it
@@ -134,7 +134,7 @@ func (d *Deliverer) Deliver(ctx context.Context, r Request) Result {
 // exchange sends req, if the breaker lets it, and tells the breaker how that ended: when the header of a response is
 // there, the host has answered. A panic of the caller's transport has shown nothing.
 func (d *Deliverer) exchange(req *http.Request, send sendFunc, insist bool) (resp *http.Response, res Result) {
-	p, retryIn := d.breaker.enter(hostOf(req.URL), insist)
+	p, retryIn := d.breaker.enter(hostOf(req.URL), req.URL.Path, insist)
 	if retryIn > 0 {
 		return nil, Result{Kind: KindShed, RetryIn: retryIn, Err: errShed}
 	}

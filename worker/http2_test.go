@@ -251,3 +251,28 @@ func resetFirst(c net.Conn, code byte, seen chan<- struct{}) {
 		}
 	}
 }
+
+// TestHeaderLongerThanHTTP2Allows: what never left this side is the fault of the request and says nothing of the host.
+func TestHeaderLongerThanHTTP2Allows(t *testing.T) {
+	var seen atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen.Add(1) }))
+	srv.EnableHTTP2 = true
+	srv.Config.ErrorLog, srv.Config.MaxHeaderBytes = quiet, 4096
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	for name, d := range map[string]*Deliverer{"own": newTestDeliverer(t, srv), "caller's": NewDeliverer(Options{Client: srv.Client()})} {
+		seen.Store(0)
+		if got := d.Deliver(t.Context(), Request{URL: srv.URL}); got.Kind != "" {
+			t.Fatalf("%s client: got %+v", name, got)
+		}
+		for range defaultThreshold {
+			got := d.Deliver(t.Context(), Request{URL: srv.URL, Header: http.Header{"X-Long": {strings.Repeat("a", 20_000)}}})
+			if got.Kind != KindConfig || got.Permanent || got.Err == nil {
+				t.Errorf("%s client: got %+v, want %q", name, got, KindConfig)
+			}
+		}
+		if n := d.breaker.tracked.Load(); n != 0 || seen.Load() != 1 {
+			t.Errorf("%s client: %d hosts are taken for silent, %d requests were seen", name, n, seen.Load())
+		}
+	}
+}
