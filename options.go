@@ -43,9 +43,9 @@ type ClientOptions struct {
 // Options are the settings of a Dispatcher. The zero value is ready for use: every field says what its zero means.
 type Options struct {
 	// BreakerThreshold is after how many attempts in a row without a response a receiver (scheme, host and port) is taken
-	// for dead by this process. Then one attempt at a time (a few, if they hang) tries it, at its own pace and counted as ever, so that its tasks
-	// end by their RetryConfig; the others are released unsent, as KindShed, and come back after 1 s to 1 min. Any response,
-	// a 5xx too, ends that. 0 means 10; negative: never; at most 1,000,000.
+	// for dead by this process. Then one attempt at a time (a few, if they hang) tries it, at its own pace and counted as
+	// ever, so that its tasks end by their RetryConfig; the others are released unsent, as KindShed, and come back after 1 s
+	// to 1 min. Any response, a 5xx too, ends that. 0 means 10; negative: never; at most 1,000,000.
 	BreakerThreshold int
 	// Capacity is what the tasks of this process may use together; see Task.Requires. Nil states none: then every task
 	// fits. With a capacity, a name that it lacks counts as 0.
