@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,14 +51,12 @@ func TestObserverThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		var log logged
-		gate := make(chan struct{})
-		var blocked sync.WaitGroup
+		gate, returned := make(chan struct{}), make(chan struct{})
 		var first atomic.Bool
 		d := b.dispatcher(dispatch.Options{
 			GlobalConcurrency: 2, DrainTimeout: time.Second, Logger: log.logger(), Observer: func(e dispatch.Event) {
 				if e.Queue == "blocked" && first.CompareAndSwap(false, true) {
-					blocked.Add(1)
-					defer blocked.Done()
+					defer close(returned)
 					<-gate
 				}
 				b.seen.observe(e)
@@ -83,6 +80,6 @@ func TestObserverThatBlocks(t *testing.T) {
 			t.Errorf("%d lines tell of it", n)
 		}
 		close(gate)
-		blocked.Wait()
+		<-returned
 	})
 }
