@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -57,8 +56,11 @@ func (d *Dispatcher) claimDue(now time.Time) time.Duration {
 	}
 	for {
 		grant, ok := d.sched.Next(now)
-		if !ok {
+		if !ok && !d.wakeStarved(now) {
 			break
+		}
+		if !ok {
+			continue
 		}
 		if d.stuck[grant.Queue] {
 			d.sched.Claimed(grant.Queue, scheduler.Claim{}, now) // watchSettles brings it back
@@ -87,10 +89,9 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 	if q.unanswered == nil {
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
-			Free: maps.Clone(d.room.free), Skip: q.skipped(now), Tombstone: d.keep.dedup,
+			Free: d.reserve(q, g.Budget), Skip: q.skipped(now), Tombstone: d.keep.dedup,
 			NoUrgent: now.Before(q.urgentAfter),
 		}
-		q.vacated, q.whole = d.room.vacated, maps.Equal(d.room.free, d.opts.Capacity)
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
 			q.unanswered.Version = q.settings.Version
@@ -145,7 +146,7 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 		}
 		d.release(s, putOff)
 	}
-	d.giveBack(overflow) // claims of several queues at once were each told of the same room
+	d.giveBack(overflow) // a claim that was late, or brought larger tasks than before, has met the room of others
 	if d.life.draining.Load() || d.isolated.Load() {
 		d.giveBack(starters)
 	} else {
@@ -159,6 +160,8 @@ func (d *Dispatcher) claimLate(r ClaimRequest) {
 	d.mu.Lock()
 	if q := d.queues[r.Queue]; q != nil && q.unanswered != nil && q.unanswered.Seq == r.Seq {
 		d.sched.Late(r.Queue)
+		d.unreserve(q)
+		d.wakeStarved(d.opts.Clock.Now())
 	}
 	d.mu.Unlock()
 	d.poke()
@@ -221,6 +224,7 @@ func (d *Dispatcher) canRun(l *Leased) bool {
 func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, now time.Time) {
 	q := d.queue(name)
 	q.unanswered, q.failures, q.answeredAt = nil, 0, now
+	d.filled(q, reply)
 	if reply.Settings != nil {
 		q.settings = reply.Settings
 		if !q.stale {
@@ -257,7 +261,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 		if d.lookFurther(q, reply, now) {
 			break
 		}
-		claimed.Next, again = time.Time{}, d.starve(q, now)
+		claimed.Next, again = time.Time{}, d.starve(q, reply, now)
 	case strange > 0:
 		claimed.Retry = now.Add(strangeQueueHold * time.Duration(strange) / time.Duration(d.opts.PerQueueClaimCap))
 	}
@@ -281,6 +285,7 @@ func (d *Dispatcher) claimAnswered(name string, reply *ClaimReply, strange int, 
 	if reply.Next == 0 && reply.Block == "" {
 		d.handOver(q, now)
 	}
+	d.wakeStarved(now)
 	d.tellQuiet(now)
 }
 
@@ -301,6 +306,8 @@ func (d *Dispatcher) claimFailed(r ClaimRequest, err error, now time.Time) {
 		claimed = scheduler.Claim{}
 	}
 	d.sched.Claimed(r.Queue, claimed, now)
+	d.unreserve(q)
+	d.wakeStarved(now)
 	d.tellQuiet(now)
 	d.mu.Unlock()
 	if !gone && d.life.reports.Err() == nil {

@@ -15,7 +15,7 @@ const (
 	obeyPatience = time.Second
 	// answerPatience is how long claims whose answers were lost are asked for once more.
 	answerPatience = 2 * time.Second
-	// flushPatience is how long the last outcomes may take into the store.
+	// flushPatience is how long the last outcomes may take into the store, and after that to be told to the observer.
 	flushPatience = 5 * time.Second
 )
 
@@ -45,7 +45,9 @@ func (d *Dispatcher) drain() error {
 	}
 	d.awaitTold()
 	d.life.endReports() // what is not stored by now is given up, and told
-	d.settles.wait()
+	if d.awaitSent(flushPatience) != nil {
+		d.log.Error("dispatch: stopped while an observer blocks, or a store that ignores the end of its context")
+	}
 	d.life.late.Wait()
 	d.http.Close()
 	d.awaitReleased()
@@ -136,6 +138,13 @@ func (d *Dispatcher) awaitSettled(patience time.Duration) error {
 	ctx, cancel := clockwork.WithTimeout(context.Background(), d.opts.Clock, patience)
 	defer cancel()
 	return d.awaitQuiet(ctx)
+}
+
+// awaitSent waits until no outcome is on its way any more, and all are told to the observer, which may be anybody's code.
+func (d *Dispatcher) awaitSent(patience time.Duration) error {
+	ctx, cancel := clockwork.WithTimeout(context.Background(), d.opts.Clock, patience)
+	defer cancel()
+	return d.settles.wait(ctx)
 }
 
 // WaitIdle returns when this process has nothing to do at this moment: the notes of all queues were read, what is due

@@ -1,13 +1,16 @@
 package dispatch
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // groupCommit gathers items per key and sends them in batches, at most one batch per key at a time: while one is in
 // flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together
 // leave together. A key with nothing to send holds no goroutine and no memory.
 //
 // send is called on a goroutine of the groupCommit's own, which lives until the key has nothing left. It returns when
-// its batch is over. The batch is send's to keep.
+// its batch is over. The batch is send's to keep. A send that calls runtime.Goexit, as a test's FailNow does, is over too.
 type groupCommit[T any] struct {
 	send func(key string, batch []T)
 	// A batch has at most maxItems items and, unless it has one item, at most maxBytes bytes by size.
@@ -33,19 +36,24 @@ func (g *groupCommit[T]) add(key string, items ...T) {
 	}
 }
 
-// wait returns when nothing has gathered and nothing is on its way.
-func (g *groupCommit[T]) wait() {
+// wait returns nil when nothing has gathered and nothing is on its way, or the error of ctx when that ends first.
+func (g *groupCommit[T]) wait(ctx context.Context) error {
 	g.mu.Lock()
 	if len(g.gathered) == 0 {
 		g.mu.Unlock()
-		return
+		return nil
 	}
 	if g.idle == nil {
 		g.idle = make(chan struct{})
 	}
 	idle := g.idle
 	g.mu.Unlock()
-	<-idle
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // waiting returns what has gathered for a key and is not on its way yet.
@@ -55,14 +63,18 @@ func (g *groupCommit[T]) waiting(key string) []T {
 	return append([]T(nil), g.gathered[key]...)
 }
 
+// run sends what has gathered for a key until there is nothing left. It is the key's goroutine.
 func (g *groupCommit[T]) run(key string) {
-	for {
-		batch := g.take(key)
-		if batch == nil {
-			return
+	returned := false
+	defer func() {
+		if !returned {
+			go g.run(key) // Goexit in send cannot be stopped: the key goes to a new goroutine
 		}
+	}()
+	for batch := g.take(key); batch != nil; batch = g.take(key) {
 		g.send(key, batch)
 	}
+	returned = true
 }
 
 // take removes the next batch of key, or ends the key and returns nil.

@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // committed collects what a groupCommit of strings sends.
@@ -87,6 +90,32 @@ func TestGroupCommitCorners(t *testing.T) {
 		}
 		if sent.twice || len(g.gathered) != 0 {
 			t.Errorf("overlap: %v; %d keys left", sent.twice, len(g.gathered))
+		}
+	})
+}
+
+// A send that ends its goroutine does not end its key.
+func TestGroupCommitGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent, gate := newCommitted(), make(chan struct{})
+		g := groupCommit[string]{maxItems: 2, maxBytes: 100, size: lengthOf, send: func(key string, batch []string) {
+			sent.begin(key, batch)
+			<-gate
+			sent.end(key)
+			runtime.Goexit()
+		}}
+		g.add("a", "1", "2", "3", "4")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting for a send that hangs: %v", err)
+		}
+		close(gate)
+		if err := g.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(sent.batches); got != "map[a:[[1 2] [3 4]]]" || sent.twice || len(g.gathered) != 0 {
+			t.Errorf("sent %s; overlap: %v; %d keys left", got, sent.twice, len(g.gathered))
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (d *Dispatcher) handOver(q *servedQueue, now time.Time) {
 
 // lacksRoom says whether this process cannot take a task of a queue at the moment. d.mu is held.
 func (d *Dispatcher) lacksRoom(q *servedQueue) bool {
-	return d.sched.Full(q.name) || d.room.starved[q.name]
+	return d.sched.Full(q.name) || q.starved
 }
 
 // askForHelp asks the others to step in for a queue, if this process still lacks room after the delay, and no sooner than

@@ -28,14 +28,62 @@ type Event struct {
 }
 
 // Observer is told of every event, after the store has it, by whichever goroutine settled it: it must be safe for
-// concurrent use, and quick. It is the one place where metrics hang on.
+// concurrent use, and quick: the outcomes of its queue wait for it. It is the one place where metrics hang on. A panic of it,
+// and a runtime.Goexit, are logged and go no further. A Stop waits only some seconds for one that does not return.
 type Observer func(Event)
+
+// observeBatch tells the observer how the attempts of a batch ended, one after the other, and returns when it knows; an empty
+// outcome is not told. It does so on a goroutine of its own, so that an observer that calls runtime.Goexit, as a test's
+// FailNow does, ends no loop of the dispatcher.
+func (d *Dispatcher) observeBatch(batch []*settling, outcomes []Outcome) {
+	for len(batch) > 0 {
+		told, ended := 0, make(chan struct{})
+		go func() {
+			defer close(ended)
+			for i, s := range batch {
+				told++
+				if outcomes[i] != "" {
+					d.observe(s, outcomes[i])
+				}
+			}
+		}()
+		if !d.awaitObserver(ended, batch[0].swept) {
+			return
+		}
+		batch, outcomes = batch[told:], outcomes[told:] // none are left but after a Goexit
+	}
+}
+
+// awaitObserver waits until the observer has been told, and says whether it has. A sweep is part of a loop that a stop waits
+// for, and goes on some time after the stop has begun; the others are waited for by awaitSent.
+func (d *Dispatcher) awaitObserver(told <-chan struct{}, swept bool) bool {
+	if !swept {
+		<-told
+		return true
+	}
+	select {
+	case <-told:
+		return true
+	case <-d.life.loops.Done():
+	}
+	timer := d.opts.Clock.NewTimer(flushPatience)
+	defer timer.Stop()
+	select {
+	case <-told:
+		return true
+	case <-timer.Chan():
+		return false
+	}
+}
 
 // observe tells the observer. A panic of the observer is logged and goes no further.
 func (d *Dispatcher) observe(s *settling, outcome Outcome) {
+	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.Error("dispatch: observer panicked", "panic", p, "stack", string(debug.Stack()))
+		} else if !returned {
+			d.log.Error("dispatch: observer ended its goroutine")
 		}
 	}()
 	r := s.run
@@ -65,6 +113,7 @@ func (d *Dispatcher) observe(s *settling, outcome Outcome) {
 		e.Attempt.ErrorKind = KindCancelled
 	}
 	d.opts.Observer(e)
+	returned = true
 }
 
 // alsoIs is an error that is why, and what there was besides, on one line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dispatchkit/dispatch/cluster"
 	"github.com/dispatchkit/dispatch/scheduler"
 )
 
@@ -47,9 +48,17 @@ type servedQueue struct {
 	skipSince   time.Time
 	searching   bool
 	warnedUnfit bool
-	// vacated is Dispatcher.room.vacated when the claim was sent, and whole says that all of the capacity was free then.
-	vacated int
-	whole   bool
+	// told is the room that the last claim was told of, and whole says that it was all of the capacity. reserved is the part
+	// of it that the claim keeps from others; nil when it keeps nothing.
+	told, reserved cluster.Resources
+	whole          bool
+	// need is what the tasks that the queue brought last need at most, of each resource; nil before the first.
+	need cluster.Resources
+	// starved says that the queue is in Dispatcher.room.line, at its turn, with first tasks none of which fits into tooLittle.
+	// woken says that it has left the line to claim once more, until that claim is answered.
+	starved, woken bool
+	turn           uint64
+	tooLittle      cluster.Resources
 
 	// pace is the part of the queue's rate that this process predicts, as claims have shown it; 0 is its share.
 	pace float64

@@ -130,8 +130,8 @@ func (r *running) until() time.Time {
 	return r.ctx.leaseUntil()
 }
 
-// settled frees the places of a batch and tells the observer how each attempt ended. Of a lease that somebody else swept,
-// or that could not be swept, there is nothing to tell.
+// settled frees the places of a batch and then tells the observer how each attempt ended, for which no place waits. Of a
+// lease that somebody else swept, or that could not be swept, there is nothing to tell.
 func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply) {
 	var told <-chan struct{}
 	// What this process cannot run, or gives back at its end, is for the others to look at, whatever waits before it.
@@ -141,33 +141,36 @@ func (d *Dispatcher) settled(queue string, batch []*settling, reply SettleReply)
 		told = d.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0), HandOver: i >= 0 || d.life.draining.Load()})
 	}
 	now := d.opts.Clock.Now()
-	for i, s := range batch {
-		switch {
-		case reply.Applied[i] && reply.Dropped[i]:
-			d.observe(s, Dropped)
-		case reply.Applied[i]:
-			d.observe(s, s.settlement.Outcome)
-		case s.run.isCancelled():
-			d.observe(s, Cancelled)
-		case !s.swept:
-			d.observe(s, Discarded)
-		}
-	}
-	own := 0
 	d.mu.Lock()
 	if told != nil {
 		d.told = told
 	}
-	for _, s := range batch {
+	d.leasesEnded(queue, batch, now)
+	d.mu.Unlock()
+	d.poke()
+
+	own := 0
+	outcomes := make([]Outcome, len(batch))
+	for i, s := range batch {
+		switch {
+		case reply.Applied[i] && reply.Dropped[i]:
+			outcomes[i] = Dropped
+		case reply.Applied[i]:
+			outcomes[i] = s.settlement.Outcome
+		case s.run.isCancelled():
+			outcomes[i] = Cancelled
+		case !s.swept:
+			outcomes[i] = Discarded
+		}
 		if !s.swept {
 			own++
 		}
 	}
-	d.unsettled.Add(int64(-own))
-	d.leasesEnded(queue, batch, now)
-	d.tellQuiet(now)
+	d.observeBatch(batch, outcomes)
+	d.mu.Lock()
+	d.unsettled.Add(int64(-own)) // who waits for quiet is to find everything told
+	d.tellQuiet(d.opts.Clock.Now())
 	d.mu.Unlock()
-	d.poke()
 }
 
 // leasesEnded tells the scheduler, once, that leases of this process are over; those of tasks that have not started may never
