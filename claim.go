@@ -90,7 +90,7 @@ func (d *Dispatcher) prepareClaim(g scheduler.Grant, now time.Time) (ClaimReques
 		q.unanswered = &ClaimRequest{
 			Queue: g.Queue, Worker: d.worker, Seq: d.seq.Add(1), Budget: g.Budget, Grace: d.opts.LeaseGrace,
 			Free: d.reserve(q, g.Budget), Skip: q.skipped(now), Tombstone: d.keep.dedup,
-			NoUrgent: now.Before(q.urgentAfter),
+			SkipPassed: now.Before(q.urgentAfter),
 		}
 		q.sentAt = now
 		if q.settings != nil && !q.stale {
@@ -140,10 +140,6 @@ func (d *Dispatcher) claim(r ClaimRequest, sentAt time.Time, patience time.Durat
 	}
 	d.mu.Unlock()
 	for _, s := range strangers {
-		if s.leased.Urgent { // another process may run it at once
-			d.release(s, 0)
-			continue
-		}
 		d.release(s, putOff)
 	}
 	d.giveBack(overflow) // a claim that was late, or brought larger tasks than before, has met the room of others

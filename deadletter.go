@@ -70,12 +70,25 @@ func (d *Dispatcher) bury(ctx context.Context, s *settling, until time.Time) boo
 	}
 }
 
-// buryAll stores the letters of those tasks of one queue that have died, once. After an error some are stored.
+// buryAll stores the letters of those tasks of one queue that have died, once. After an error some are stored. A task that
+// is cancelled, or settled by somebody else, after its lease was looked at has a letter all the same.
 func (d *Dispatcher) buryAll(ctx context.Context, batch []*settling) error {
+	batch = slices.DeleteFunc(slices.Clone(batch), func(s *settling) bool { return !s.isLetter() })
+	if len(batch) == 0 {
+		return nil
+	}
+	leases := make([]Held, len(batch))
+	for i, s := range batch {
+		leases[i] = Held{ID: s.settlement.ID, Lease: s.settlement.Lease}
+	}
+	held, err := d.store.Holds(ctx, batch[0].run.leased.Task.Queue, leases)
+	if err != nil {
+		return err
+	}
 	var letters []Submission
-	for _, s := range batch {
-		if !s.isLetter() {
-			continue
+	for i, s := range batch {
+		if !held[i] {
+			continue // nobody has died: the store will refuse what is settled
 		}
 		letter, ok := deadLetter(s.run.leased, s.settlement.Progress, s.run.settings.DeadLetterQueue)
 		if !ok {

@@ -85,6 +85,28 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// What tells of a letter's origin is Dispatch's own, and stays with it.
+func TestDeadLetterOrigin(t *testing.T) {
+	e := newEnv(t, dispatch.Options{Queues: []string{"q"}})
+	e.ensure(dispatch.Queue{Name: "q", DeadLetterQueue: "dead"})
+	e.handle("k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errTest) })
+	for _, name := range []string{dispatch.HeaderDeadLetterTask, dispatch.MetadataDeadLetterPath, "x_dispatch_dead-letter-queue"} {
+		_, err := e.d.Enqueue(t.Context(), dispatch.Task{Queue: "q", Kind: "k", Metadata: map[string]string{name: "dead"}})
+		requireField(t, err, "Task.Metadata")
+	}
+	e.enqueue(dispatch.Task{Queue: "q", Kind: "k", Metadata: map[string]string{"a": "b"}})
+	e.run()
+	letter := e.list("dead")[0]
+	e.ok(e.d.EditTask(t.Context(), "dead", letter.ID, func(t *dispatch.Task) error {
+		t.Metadata = map[string]string{"c": "d"}
+		return nil
+	}))
+	edited := e.list("dead")[0].Metadata
+	if edited[dispatch.MetadataDeadLetterPath] != "q" || edited["c"] != "d" || edited["a"] != "" {
+		t.Errorf("the edited letter has %v", edited)
+	}
+}
+
 // Each death makes a letter, also when nothing moves the time in between.
 func TestDeadLetterOfEachDeath(t *testing.T) {
 	e := newEnv(t, dispatch.Options{Queues: []string{"q"}})

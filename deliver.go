@@ -117,9 +117,8 @@ func (r *running) end(res result) {
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
 	s := &settling{run: r, settlement: settlement, result: res, endedAt: now}
-	// Without the lease nobody has died: the store will refuse what is settled.
-	if s.isLetter() && r.d.holds(r) && !r.d.bury(r.d.attempts, s, r.until()) {
-		s.settlement.Outcome, s.settlement.After, s.settlement.Progress = Released, 0, nil
+	if s.isLetter() && !r.d.bury(r.d.attempts, s, r.until()) {
+		s.settlement.Outcome, s.settlement.After, s.settlement.Progress = Released, 0, nil // it waits like any other
 	}
 	r.d.settle(s)
 }

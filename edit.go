@@ -28,15 +28,20 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 		var refused error
 		needs := false // something else than before
 		err := c.store.EditTask(ctx, queue, id, func(t *Task) error {
-			before := maps.Clone(t.Requires)
+			before, ours := maps.Clone(t.Requires), oursOf(t.Metadata)
 			if refused = change(t); refused != nil {
 				return refused
 			}
+			maps.DeleteFunc(t.Metadata, func(name, _ string) bool { return isOurs(name) })
 			t.ID, t.Queue, t.Delay, t.ScheduleTime = "", queue, 0, time.Time{} // an ID that was generated does not count
 			if *t, refused = t.normalize(c.clock.Now()); refused != nil {
 				return refused
 			}
 			t.ID = id
+			if len(ours) > 0 {
+				maps.Copy(ours, t.Metadata)
+				t.Metadata = ours
+			}
 			if needs = !maps.Equal(before, t.Requires); needs {
 				refused = c.schedulable(ctx, queue, t.Requires)
 			}
@@ -53,6 +58,17 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 		return named(err, string(id))
 	}
 	return ErrConflict
+}
+
+// oursOf is what Dispatch has put into a task's Metadata, which an edit leaves as it is.
+func oursOf(metadata map[string]string) map[string]string {
+	ours := make(map[string]string)
+	for name, value := range metadata {
+		if isOurs(name) {
+			ours[name] = value
+		}
+	}
+	return ours
 }
 
 // schedulable is the error of a need that fits no worker; see fitting.

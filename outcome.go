@@ -41,6 +41,7 @@ type result struct {
 	congested bool // its receiver asked for less
 
 	released bool          // the attempt does not count
+	snoozed  bool          // with released: its handler says so
 	after    time.Duration // with released or fixed: when to come back
 	atLeast  time.Duration // the least wait before a retry, as the receiver has asked for
 	fixed    bool          // come back after `after` instead of the backoff
@@ -56,7 +57,7 @@ func handlerResult(err, cause error) result {
 	errors.As(err, &word)
 	switch {
 	case word != nil && word.snooze:
-		return result{released: true, after: word.after, err: err}
+		return result{released: true, snoozed: true, after: word.after, err: err}
 	case isTakenAway(cause) && (word == nil || !word.skip): // "final" is final, also in the last second
 		return result{released: true, err: err}
 	}
@@ -82,7 +83,7 @@ func conclude(task *Leased, retry RetryConfig, keep retention, r result, record 
 	s := Settlement{ID: task.Task.ID, Lease: task.Lease, Tombstone: keep.tombstone(task.Named, task.Derived, task.Window)}
 	record.Status = r.status
 	if r.released {
-		s.Outcome, s.After = Released, min(r.after, maxSchedule)
+		s.Outcome, s.After, s.GivenBack = Released, min(r.after, maxSchedule), !r.snoozed && r.kind != KindShed
 		if r.kind == KindShed {
 			record.ErrorKind, record.Error = r.kind, clip(r.text, maxErrorText)
 			s.Progress = task.Progress.shed(record)

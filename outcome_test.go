@@ -266,8 +266,8 @@ func TestHandlerResult(t *testing.T) {
 		{"RetryAfter", RetryAfter(time.Minute, errTest), nil, result{kind: KindHandler, text: "went wrong", fixed: true, after: time.Minute}},
 		{"RetryAfter 0", RetryAfter(0, errTest), nil, result{kind: KindHandler, text: "went wrong", fixed: true}},
 		{"RetryAfter, wrapped, after the deadline", wrapped(RetryAfter(time.Minute, errTest)), context.DeadlineExceeded, result{kind: KindTimeout, text: "outer: went wrong", fixed: true, after: time.Minute}},
-		{"Snooze", Snooze(time.Minute), nil, result{released: true, after: time.Minute}},
-		{"Snooze, wrapped, while draining", wrapped(Snooze(time.Minute)), ErrDraining, result{released: true, after: time.Minute}},
+		{"Snooze", Snooze(time.Minute), nil, result{released: true, snoozed: true, after: time.Minute}},
+		{"Snooze, wrapped, while draining", wrapped(Snooze(time.Minute)), ErrDraining, result{released: true, snoozed: true, after: time.Minute}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := handlerResult(c.err, c.cause)

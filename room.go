@@ -264,7 +264,10 @@ func (d *Dispatcher) starve(q *servedQueue, reply *ClaimReply, now time.Time) (a
 		q.turn = d.room.turns
 	}
 	d.room.enter(q)
-	if q.tooLittle.Fits(d.room.forWoken()) {
+	switch {
+	case q.whole && len(reply.Leased) == 0 && now.Sub(q.handedAt) < d.opts.ReconcileInterval:
+		// Nothing more than this process has would do, and the others were told: they would tell each other for ever.
+	case q.tooLittle.Fits(d.room.forWoken()):
 		d.askForHelp(q, 0, now) // unless there is more room by now
 	}
 	return now.Add(d.opts.ReconcileInterval)

@@ -129,3 +129,44 @@ func TestRunTaskRefuses(t *testing.T) {
 	requireField(t, e.d.RunTask(t.Context(), "~", done), "Task.Queue")
 	requireField(t, e.d.RunTask(t.Context(), "q", ""), "Task.ID")
 }
+
+// A snooze is the handler's own word: the pause holds again.
+func TestRunTaskThatSnoozes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.Snooze(0) })
+		b.ok(d.Start(t.Context()))
+		id := b.enqueue(d, dispatch.Task{Kind: "k", Delay: time.Hour})
+		b.ok(d.PauseQueue(t.Context(), dispatch.DefaultQueue))
+		b.ok(d.RunTask(t.Context(), dispatch.DefaultQueue, id))
+		time.Sleep(time.Minute)
+		if got := b.seen.of(id); got != "released" {
+			t.Errorf("outcomes %q", got)
+		}
+	})
+}
+
+// What nobody here can run does not hide what can be, whichever was asked for first.
+func TestRunTaskBesideStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{GlobalConcurrency: 1})
+		handle(d, "k", succeed)
+		b.ok(d.Start(t.Context()))
+		known := b.enqueue(d, dispatch.Task{Kind: "k", Delay: time.Hour})
+		var strange []dispatch.TaskID
+		for range 5 {
+			strange = append(strange, b.enqueue(d, dispatch.Task{Kind: "strange", Delay: time.Hour}))
+		}
+		b.ok(d.PauseQueue(t.Context(), dispatch.DefaultQueue))
+		for _, id := range append([]dispatch.TaskID{known}, strange...) {
+			b.ok(d.RunTask(t.Context(), dispatch.DefaultQueue, id))
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(30 * time.Second)
+		if got := b.seen.of(known); got != "succeeded" {
+			t.Errorf("outcomes %q", got)
+		}
+	})
+}

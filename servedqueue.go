@@ -36,7 +36,8 @@ type servedQueue struct {
 	// of its attempts are being looked at; see revoke.go.
 	revokedAt time.Time
 	checking  bool
-	// urgentAfter is until when it leaves those that are to be run at once alone, because it could not run one of them.
+	// urgentAfter is until when it leaves those alone that are to be run at once and were passed on, because it could not
+	// run one of them.
 	urgentAfter time.Time
 	// handedAt is when it last asked others to step in; asking says that it is about to do so again.
 	handedAt time.Time

@@ -47,7 +47,7 @@ func (d *Dispatcher) release(r *running, delay time.Duration) {
 	d.settle(&settling{
 		run: r,
 		settlement: Settlement{
-			ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay,
+			ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay, GivenBack: true,
 			Tombstone: d.keep.tombstone(r.leased.Named, r.leased.Derived, r.leased.Window), // should it be too old to come back
 		},
 		result:  result{released: true},

@@ -60,8 +60,17 @@ func (r *running) conceal(text string) string {
 	if r.token == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, r.token, "[token]")
+	text = strings.ReplaceAll(text, r.token, "[token]")
+	for n := min(len(r.token)-1, len(text)); n >= shortestHint; n-- { // what is kept may end within it
+		if strings.HasSuffix(text, r.token[:n]) {
+			return text[:len(text)-n] + "[token]"
+		}
+	}
+	return text
 }
+
+// shortestHint is how much of a token may be kept by chance.
+const shortestHint = 4
 
 // tokenOf asks a source. Of a panic only the stack goes on, for the same reason as in authorize.
 func tokenOf(ctx context.Context, source TokenSource, url string) (string, error) {

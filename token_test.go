@@ -192,6 +192,7 @@ func TestTokenIsNotKept(t *testing.T) {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
 			fmt.Fprintf(w, "you have sent %s", r.Header.Get("Authorization"))
+			fmt.Fprint(w, strings.Repeat(".", 1024-len("you have sent Bearer s3cret")-5), "s3cret") // cut within
 		}))
 		t.Cleanup(receiver.Close)
 		source := tokenFunc(func(context.Context, string) (string, error) { return "s3cret", nil })
@@ -200,7 +201,7 @@ func TestTokenIsNotKept(t *testing.T) {
 		id := e.enqueue(dispatch.Task{URL: receiver.URL})
 		e.run()
 		info := e.task(id)
-		if kept := fmt.Sprintf("%+v %s", info, info.Progress.Result); strings.Contains(kept, "s3cret") || !strings.Contains(kept, "[token]") {
+		if kept := fmt.Sprintf("%+v %s", info, info.Progress.Result); strings.Contains(kept, "s3cre") || !strings.Contains(kept, "[token]") {
 			t.Errorf("status %d: kept is %s", status, kept)
 		}
 	}

@@ -108,6 +108,11 @@ func (t Task) normalize(now time.Time) (Task, error) {
 			return t, err
 		}
 	}
+	for name := range t.Metadata {
+		if isOurs(name) {
+			return t, fieldErrorf("Task.Metadata", "%s belongs to Dispatch", clip(name, 60))
+		}
+	}
 	if err := t.normalizeTarget(); err != nil {
 		return t, err
 	}
@@ -265,6 +270,11 @@ func validateHeader(h http.Header) error {
 		}
 	}
 	return nil
+}
+
+// isOurs says whether a name in Metadata is one that only Dispatch sets.
+func isOurs(name string) bool {
+	return strings.HasPrefix(http.CanonicalHeaderKey(dashed(name)), "X-Dispatch-")
 }
 
 // dashed is a header's name as receivers may read it that hand headers on as variables: they cannot tell _ from -.

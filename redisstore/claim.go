@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, r dispatch.ClaimRequest) (*dispatch.C
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.meta, s.claimMemo(r.Queue, r.Worker)}
 	v, err := s.run(ctx, onlyRefused, s.scripts.claim, keys,
 		s.now(), string(r.Worker), r.Seq, flag(r.Repeat), r.Budget, ms(r.Grace), maxScriptBytes, r.Version, freeArg(r.Free), r.Skip,
-		ms(r.Tombstone), fromArg(r.NoUrgent))
+		ms(r.Tombstone), flag(r.SkipPassed))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	for in.left() > 0 && in.err == nil {
 		id, lease, due := in.string(), in.string(), in.int()
 		leased := readLease(queue, id, lease, in.string(), in.string())
-		leased.At, leased.Due, leased.Urgent = millis(now), millis(max(due, -due)), due < 0
+		leased.At, leased.Due, leased.Urgent = millis(now), millis(dueTime(due)), due < 0
 		if leased.Err == nil {
 			leased.Err = unreadable
 		}
@@ -99,17 +99,24 @@ func parseLease(lease string) (token int64, worker cluster.WorkerID, err error) 
 	return token, cluster.WorkerID(holder), nil
 }
 
-// fromArg is the lowest due time that a claim looks at.
-func fromArg(noUrgent bool) string {
-	if noUrgent {
-		return "0"
-	}
-	return "-inf"
-}
-
 func flag(on bool) string {
 	if on {
 		return "1"
 	}
 	return "0"
+}
+
+// fresh is what lib_clock.lua calls so.
+const fresh = 1_000_000_000_000_000
+
+// dueTime is the due time that a score stands for. One below zero is that of a task that is to be run at once: it is when
+// that was asked for.
+func dueTime(score int64) int64 {
+	switch {
+	case score >= 0:
+		return score
+	case -score >= fresh:
+		return -score - fresh
+	}
+	return -score
 }

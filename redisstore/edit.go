@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/dispatchkit/dispatch"
 )
@@ -47,8 +46,8 @@ func (s *Store) EditTask(ctx context.Context, queue string, id dispatch.TaskID, 
 		return dispatch.ErrNotWaiting
 	case v == int64(-2):
 		return dispatch.ErrConflict
-	case v != int64(1):
-		return fmt.Errorf("redisstore: edit answered %v", v)
+	case v != int64(1): // this call comes late, and nobody waits for it
+		return dispatch.ErrUncertain
 	}
 	return nil
 }

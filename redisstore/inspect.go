@@ -128,7 +128,7 @@ func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
 	}
 	switch t.State {
 	case dispatch.TaskWaiting:
-		t.Due = millis(max(at, -at)) // below zero: to be run at once
+		t.Due = millis(dueTime(at))
 	case dispatch.TaskRunning:
 		t.LeaseEnd = millis(at)
 		t.Token, t.LeasedBy, err = parseLease(lease)

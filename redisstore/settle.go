@@ -25,6 +25,9 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	for i := range r.Items {
 		item := &r.Items[i]
 		word := outcomeWords[item.Outcome]
+		if item.GivenBack && item.Outcome == dispatch.Released {
+			word = "return"
+		}
 		if word == "" {
 			return dispatch.SettleReply{}, fmt.Errorf("redisstore: outcome %q cannot be stored", item.Outcome)
 		}

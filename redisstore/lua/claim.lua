@@ -18,7 +18,7 @@
 -- ARGV[9] free    capacity of the caller as "name=amount", with spaces between; '-' = whatever a task needs fits
 -- ARGV[10] skip   of the first due tasks, which do not fit
 -- ARGV[11] tombstone ms, of named tasks that are dropped for their age; 0 = none
--- ARGV[12] from  '-inf', or '0' to leave tasks alone that are to be run at once
+-- ARGV[12] fresh '1' = leave tasks alone that are to be run at once and were passed on
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
 --          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
 --          1 if tasks that are to be run at once are left or 0, then per task: ID, lease, due ms, record, progress or ''}
@@ -27,7 +27,8 @@
 -- cost    O(budget * log n)
 local LONG = string.rep('-', 65)
 local now, micros = clock(ARGV[1])
-local number, budget, limit, skip = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7]), tonumber(ARGV[10])
+local number, budget, limit = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[7])
+local skip, fresh = tonumber(ARGV[10]), ARGV[12] == '1'
 local meta = redis.call('HMGET', KEYS[7], 'version', 'generation', 'paused', 'interval', 'burst', 'concurrent', 'tat',
   'token', 'tombstone', 'created', 'longest', 'slow_interval', 'congested_at', 'ttl')
 if not meta[1] then
@@ -45,7 +46,7 @@ end
 
 local function answer()
   local urgent
-  out[3], urgent = untilFirst(KEYS[1], now, ARGV[12])
+  out[3], urgent = untilFirst(KEYS[1], now, fresh)
   out[4], out[12] = (untilFirst(KEYS[2], now)), urgent and 1 or 0
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
@@ -86,7 +87,7 @@ local leased, dues, records, progresses, timeouts = {}, {}, {}, {}, {}
 local dropped, named, size, passed, urgent, aged = {}, {}, 0, 0, 0, 0
 local free = ARGV[9] ~= '-' and amounts(ARGV[9])
 local depth = free and math.min(2 * wanted + 100, 500) or wanted
-local ids, scores = first(KEYS[1], ARGV[12], places > 0 and now or -1, skip, depth)
+local ids, scores = first(KEYS[1], fresh, places > 0 and now or -1, skip, depth)
 local hasProgress = #ids > 0 and redis.call('HLEN', KEYS[5]) > 0
 local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
 step = math.min(step, free and wanted or #ids)
@@ -145,8 +146,7 @@ if #dropped > 0 then
     redis.call('HINCRBY', KEYS[7], 'expired', aged)
   end
 end
-local count = #leased
-local charged = count - urgent
+local count, charged = #leased, #leased - urgent
 if count > 0 then
   local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)
   local holder, grace = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ', tonumber(ARGV[6])
@@ -155,13 +155,13 @@ if count > 0 then
     local progress, length = progresses[i], timeouts[i] + grace
     local lease = string.format('%d', token + i - 1) .. holder .. (attempts(progress) + 1)
     if tonumber(dues[i]) < 0 then
-      lease = lease .. ' ' .. string.format('%d', -tonumber(dues[i])) -- when it was asked for to be run at once: settle may have to give that back
+      lease = lease .. ' ' .. string.format('%d', asked(tonumber(dues[i]))) -- settle may have to give that back
     end
     local ending = now + length -- as an index too large for miniredis to make an array of
     instants[ending] = instants[ending] or string.format('%d', ending)
     ends[2 * i - 1], ends[2 * i] = instants[ending], id
     leases[2 * i - 1], leases[2 * i] = id, lease
-    notes[2 * i], notes[2 * i + 1] = id, dues[i]
+    notes[2 * i], notes[2 * i + 1] = id, string.format('%d', tonumber(dues[i]))
     longest = math.max(longest, length)
     give(id, lease, tonumber(dues[i]), records[i], progress)
   end

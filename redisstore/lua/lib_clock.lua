@@ -17,9 +17,21 @@ local function untilDue(score, now)
   return score and score >= 0 and score - now or 0
 end
 
--- untilFirst is how many ms it is until the first score of a zset, or the first from a score on: 0 when that is over, -1
--- when there is none. And whether it is below 0.
-local function untilFirst(zset, now, from)
-  local first = redis.call('ZRANGEBYSCORE', zset, from or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+-- A task that is to be run at once is due below 0: at -(FRESH + ms of when that was asked for), and at -ms once a worker
+-- could not run it and has passed it on. So those that nobody has seen come first.
+local FRESH = 1000000000000000
+
+-- asked is the instant of such a score.
+local function asked(score)
+  return -score >= FRESH and -score - FRESH or -score
+end
+
+-- untilFirst is how many ms it is until the first score of a zset: 0 when that is over, -1 when there is none. And whether
+-- it is below 0. With `fresh` what was passed on does not count.
+local function untilFirst(zset, now, fresh)
+  local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
+  if fresh and first and tonumber(first) < 0 and tonumber(first) > -FRESH then
+    first = redis.call('ZRANGEBYSCORE', zset, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  end
   return first and math.max(tonumber(first) - now, 0) or -1, first and tonumber(first) < 0
 end

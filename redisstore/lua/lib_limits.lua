@@ -29,12 +29,23 @@ local function allowance(budget, paused, concurrent, held, stored, micros, burst
   return places, block, tat, clamped
 end
 
--- first is the first members of a zset between two scores, after the first skip of them, and their scores.
-local function first(zset, from, to, skip, limit)
+-- first is the first members of a zset up to a score, and their scores: those below 0, with `fresh` without what was passed
+-- on, and then the others after the first skip of them.
+local function first(zset, fresh, to, skip, limit)
   local members, scores = {}, {}
-  local found = redis.call('ZRANGEBYSCORE', zset, from, to, 'WITHSCORES', 'LIMIT', skip, limit)
-  for i = 1, #found, 2 do
-    members[#members + 1], scores[#scores + 1] = found[i], found[i + 1]
+  local function read(low, high, past)
+    local found = redis.call('ZRANGEBYSCORE', zset, low, high, 'WITHSCORES', 'LIMIT', past, limit - #members)
+    for i = 1, #found, 2 do
+      members[#members + 1], scores[#scores + 1] = found[i], found[i + 1]
+    end
+  end
+  if not fresh and (skip == 0 or to < 0) then
+    read('-inf', to, 0)
+  else
+    read('-inf', fresh and -FRESH or -1, 0)
+    if to >= 0 and #members < limit then
+      read(0, to, skip)
+    end
   end
   return members, scores
 end

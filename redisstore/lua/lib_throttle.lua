@@ -23,26 +23,28 @@ local function effective(interval, burst, slow, since, now)
 end
 
 -- congestion is what a queue's meta is to hold after `sent` requests, of which `failed` had no good end and `congested`
--- met a receiver that asked for less. If that was one in twenty of those of 10 s, or more than half of them failed, the
--- rate is halved, at most once a second: not below a tenth of the settings' or 0.1/s. The rate of a queue without one is
--- the most that it was seen to do, in the last 10 s or since it began to do something, and it does not go below 1/s.
+-- met a receiver that asked for less. If that was one in twenty of those of the last 10 to 20 s, or more than half of
+-- those of a window of 10 s failed, the rate is halved, at most once a second: not below a tenth of the settings' or 0.1/s.
+-- The rate of a queue without one is the most that it was seen to do, in the last 10 s or since it began to do something,
+-- and it does not go below 1/s.
 local function congestion(meta, now, sent, failed, congested)
   local m = redis.call('HMGET', meta, 'interval', 'slow_interval', 'congested_at', 'halved_at', 'window_at',
-    'window_sent', 'window_failed', 'window_before', 'slowest_interval', 'window_congested')
+    'window_sent', 'window_failed', 'window_before', 'slowest_interval', 'window_congested', 'before_congested')
   local interval, since, opened = (tonumber(m[1]) or 0), (tonumber(m[3]) or 0), (tonumber(m[5]) or 0)
   local all, bad, before = (tonumber(m[6]) or 0), (tonumber(m[7]) or 0), (tonumber(m[8]) or 0)
-  local asked = tonumber(m[10]) or 0
+  local asked, askedBefore = (tonumber(m[10]) or 0), (tonumber(m[11]) or 0)
   if now - opened >= GROWTH or now < opened then
-    before = now >= opened and now - opened < 2 * GROWTH and all or 0
+    local recent = now >= opened and now - opened < 2 * GROWTH
+    before, askedBefore = recent and all or 0, recent and asked or 0
     opened, all, bad, asked = now, 0, 0, 0
   end
   all, bad, asked = all + sent, bad + failed, asked + congested
   local fields = {'window_at', opened, 'window_sent', all, 'window_failed', bad, 'window_before', before,
-    'window_congested', asked}
+    'window_congested', asked, 'before_congested', askedBefore}
   local function add(name, value)
     fields[#fields + 1], fields[#fields + 2] = name, value
   end
-  if (congested == 0 or asked * 20 < all) and (all < 20 or bad * 2 <= all) then
+  if (congested == 0 or (asked + askedBefore) * 20 < all + before) and (all < 20 or bad * 2 <= all) then
     return fields
   end
   local last = tonumber(m[4]) or 0

@@ -34,6 +34,6 @@ if lease then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)
 end
-redis.call('ZADD', KEYS[1], string.format('%d', -now), id)
+redis.call('ZADD', KEYS[1], string.format('%d', -(FRESH + now)), id)
 redis.call('SET', KEYS[6], ARGV[3] .. ' ' .. lost, 'PX', 60000)
 return {1, lost}

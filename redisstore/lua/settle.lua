@@ -14,7 +14,7 @@
 -- ARGV[3] sent   HTTP requests among these attempts
 -- ARGV[4] failed of them, and ARGV[5] congested: answered by a receiver that asked for less
 -- ARGV[6] channel of tasks that have ended   ARGV[7] queue
--- ARGV[8..] repeated: task ID, lease, outcome (ok, retry, dead, release), ms (retry, release: delay; ok, dead:
+-- ARGV[8..] repeated: task ID, lease, outcome (ok, retry, dead, release, return), ms (delay; ok, dead:
 --           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
 -- returns {1, one digit per outcome (1 applied, 2 applied, and the task is gone for its age or a purge, 0 lease is not
 --          current), moved 0 | 1,
@@ -47,7 +47,7 @@ local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, closed, gone, state = {}, {}, {}, {}
 local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
-local count = {ok = 0, retry = 0, dead = 0, release = 0, expired = 0, purged = 0}
+local count = {ok = 0, retry = 0, dead = 0, release = 0, ['return'] = 0, expired = 0, purged = 0}
 
 local awaited, ended = (tonumber(meta[4]) or 0) > now, {} -- does somebody wait; what does not come back, if so
 
@@ -71,7 +71,7 @@ for n, id in ipairs(ids) do
   if not taken[id] and leases[n] == ARGV[i + 1] then
     code, taken[id] = '1', true
     closed[#closed + 1] = id
-    local back = outcome == 'retry' or outcome == 'release'
+    local back = outcome == 'retry' or outcome == 'release' or outcome == 'return'
     if back and (generation > 1 or ttl > 0) then
       local record = redis.call('HGET', KEYS[4], id) or ''
       local over = record == '' and 'purged' or fate(record, generation, ttl, now)
@@ -84,9 +84,9 @@ for n, id in ipairs(ids) do
     if back then
       local k = #due
       local at = ms > 0 and soon + ms or now
-      local asked = outcome == 'release' and ms == 0 and string.match(leases[n], '^%S+ %S+ %S+ %S+ (%d+)$')
-      if asked then
-        at = -tonumber(asked) -- it was to be run at once, and was not
+      local urgent = outcome == 'return' and tonumber(string.match(leases[n], '^%S+ %S+ %S+ %S+ (%d+)$') or '')
+      if urgent then -- it was to be run at once, and was not: with a delay the worker cannot, and passes it on
+        at = -(ms > 0 and urgent or FRESH + urgent)
       end
       due[k + 1], due[k + 2] = string.format('%d', at), id
       if not earliest or at < earliest then

@@ -35,6 +35,7 @@ type modelTask struct {
 	state      dispatch.TaskState
 	due        time.Duration // waiting
 	urgent     bool          // waiting, to be run at once; due is when that was asked for
+	passed     bool          // urgent, and passed on by a worker
 	leaseEnd   time.Duration // running
 	lease      dispatch.Leased
 	expires    time.Duration // succeeded, dead
@@ -66,7 +67,10 @@ func (m *model) head() (at time.Duration, ok bool) {
 // rank is what waiting tasks are sorted by: those to be run at once first, the last one asked for before the others.
 func (t *modelTask) rank() time.Duration {
 	if t.urgent {
-		return -1<<60 - t.due
+		if t.passed {
+			return -1<<61 - t.due
+		}
+		return -1<<62 - t.due
 	}
 	return t.due
 }
@@ -284,8 +288,8 @@ func (m *model) end(t *modelTask, s dispatch.Settlement) (dropped bool) {
 		m.totals.TotalDead++
 	}
 	switch {
-	case back && s.Outcome == dispatch.Released && s.After == 0 && t.lease.Urgent:
-		t.state, t.urgent, t.lease = dispatch.TaskWaiting, true, dispatch.Leased{} // due is when that was asked for
+	case back && s.Outcome == dispatch.Released && s.GivenBack && t.lease.Urgent:
+		t.state, t.urgent, t.passed, t.lease = dispatch.TaskWaiting, true, s.After > 0, dispatch.Leased{} // due is when that was asked for
 	case back:
 		t.state, t.due, t.lease = dispatch.TaskWaiting, m.now+s.After, dispatch.Leased{}
 	case s.After == 0:

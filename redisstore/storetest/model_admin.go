@@ -10,7 +10,7 @@ import (
 
 // run makes a task due at once, and takes its lease away.
 func (m *model) run(t *modelTask) {
-	t.state, t.due, t.urgent, t.lease = dispatch.TaskWaiting, m.now, true, dispatch.Leased{}
+	t.state, t.due, t.urgent, t.passed, t.lease = dispatch.TaskWaiting, m.now, true, false, dispatch.Leased{}
 }
 
 // cancel ends a task.

@@ -62,6 +62,7 @@ func (r *random) outcomeOf(l dispatch.Leased) dispatch.Settlement {
 	if l.Named && (s.Outcome == dispatch.Succeeded || s.Outcome == dispatch.Dead) {
 		s.Tombstone = r.millis(time.Minute)
 	}
+	s.GivenBack = r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		p := progress(l.At, 1+r.IntN(3))
 		s.Progress = &p

@@ -16,7 +16,8 @@ var runTaskCases = []testcase{
 	{"a failed run waits like any other", runThenRetry},
 	{"a run that was sent twice is one", runTwice},
 	{"a run that is given back unstarted is still to be run at once", runReleased},
-	{"a worker may leave such tasks to others", runLeftToOthers},
+	{"a worker may pass such tasks on, and leave them to others", runLeftToOthers},
+	{"what is skipped does not hide such a task", runBehindSkip},
 	{"a claim that was sent twice knows it", runClaimRepeated},
 	{"what has ended, is purged or never was is not run", runRefuses},
 	{"more than one claim takes", runMany},
@@ -114,29 +115,59 @@ func runReleased(e *env) {
 	asked := e.info("a", dispatch.TaskWaiting).Due
 	e.state(dispatch.QueuePaused)
 	e.advance(time.Second)
-	e.applied(alice, ended(e.one(alice, "a"), dispatch.Released, 0))
+	given := ended(e.one(alice, "a"), dispatch.Released, 0)
+	given.GivenBack = true
+	e.applied(alice, given)
 	e.at("due", e.info("a", dispatch.TaskWaiting).Due, asked)
 	l := e.one(bob, "a")
 	equal(e, "urgent", l.Urgent, true)
-	e.applied(bob, ended(l, dispatch.Released, time.Second)) // its handler's own word
-	e.advance(time.Second)
+	e.applied(bob, ended(l, dispatch.Released, 0)) // its handler's own word
 	e.claimed(alice, 9)
+}
+
+// passOn releases a task that its worker cannot run.
+func (e *env) passOn(l dispatch.Leased) {
+	e.Helper()
+	s := ended(l, dispatch.Released, 5*time.Second)
+	s.GivenBack = true
+	e.applied(alice, s)
 }
 
 func runLeftToOthers(e *env) {
 	e.put("a")
 	e.enqueue(submit("b", after(time.Minute)))
 	e.runTask("a")
+	asked := e.info("a", dispatch.TaskWaiting).Due
+	e.passOn(e.one(alice, "a"))
+	e.at("due", e.info("a", dispatch.TaskWaiting).Due, asked)
 	r := e.request(alice, 9)
-	r.NoUrgent = true
+	r.SkipPassed = true
 	reply := e.send(r)
 	equal(e, "leased", len(reply.Leased), 0)
 	equal(e, "next", reply.Next, time.Minute)
 	e.put("c")
 	r = e.request(alice, 9)
-	r.NoUrgent = true
+	r.SkipPassed = true
 	equal(e, "leased", leasedIDs(e.send(r).Leased), []string{"c"})
-	e.one(bob, "a")
+	e.advance(time.Second)
+	e.put("d")
+	e.runTask("d") // asked for later, and nobody has passed it on
+	r = e.request(alice, 9)
+	r.SkipPassed = true
+	l := e.send(r).Leased
+	equal(e, "leased", leasedIDs(l), []string{"d"})
+	given := ended(l[0], dispatch.Released, 0)
+	given.GivenBack = true
+	e.applied(alice, given)
+	equal(e, "leased", leasedIDs(e.claim(bob, 9).Leased), []string{"d", "a"})
+}
+
+func runBehindSkip(e *env) {
+	e.put("a", "b", "c")
+	e.runTask("c")
+	r := e.request(alice, 9)
+	r.Skip = 1
+	equal(e, "leased", leasedIDs(e.send(r).Leased), []string{"c", "b"})
 }
 
 func runTwice(e *env) {

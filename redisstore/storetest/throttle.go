@@ -138,7 +138,9 @@ func throttleBefore(e *env) {
 	e.heard(dispatch.Traffic{Sent: 1000})
 	e.advance(10 * time.Second)
 	e.heard(busy)
-	e.goes(50)
+	e.goes(0) // the first of a window says nothing alone
+	e.heard(dispatch.Traffic{Sent: 60, Failed: 60, Congested: 60})
+	e.goes(305) // 61 in a tenth of a second
 	e.ok(e.store.DeleteQueue(e.ctx, queue))
 	e.heard(dispatch.Traffic{Sent: 1000})
 	e.advance(20 * time.Second)
@@ -155,6 +157,12 @@ func throttleRare(e *env) {
 	e.ok(e.store.DeleteQueue(e.ctx, queue))
 	for range 5 { // one in a hundred slows nobody down, and what is seen later counts more than a poor beginning
 		e.heard(dispatch.Traffic{Sent: 100, Failed: 1, Congested: 1})
+		e.advance(time.Second)
+	}
+	e.goes(0)
+	for range 30 {
+		e.heard(dispatch.Traffic{Sent: 100, Failed: 1, Congested: 1})
+		e.heard(dispatch.Traffic{Sent: 100})
 		e.advance(time.Second)
 	}
 	e.goes(0)
