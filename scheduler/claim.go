@@ -79,7 +79,9 @@ func (s *Scheduler) Claimed(queue string, c Claim, now time.Time) {
 	placed := min(leased, q.kept)
 	s.held += placed
 	q.held += placed
-	s.entitle(q, placed)
+	if placed > 0 { // as in deal
+		s.entitle(q, q.held-q.bound)
+	}
 	q.budget, q.kept = 0, 0
 	s.list(q)
 	s.stirred = true

@@ -110,7 +110,9 @@ func (s *Scheduler) deal() {
 		placed := min(n, q.leases-q.held)
 		q.held += placed
 		s.held += placed
-		s.entitle(q, placed)
+		if placed > 0 { // it has no more than its part, so what it has had beyond its bound is its own, too
+			s.entitle(q, q.held-q.bound)
+		}
 		q.kept += n - placed
 		s.kept += n - placed
 		if q.listed = q.ahead() > 0; q.listed {
