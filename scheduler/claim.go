@@ -79,9 +79,7 @@ func (s *Scheduler) Claimed(queue string, c Claim, now time.Time) {
 	placed := min(leased, q.kept)
 	s.held += placed
 	q.held += placed
-	if placed > 0 { // as in deal
-		s.entitle(q, q.held-q.bound)
-	}
+	s.entitle(q, placed)
 	q.budget, q.kept = 0, 0
 	s.list(q)
 	s.stirred = true

@@ -211,7 +211,7 @@ func (w *twin) deal() {
 		for range min(w.more(q), q.leases+q.budget-q.held-q.kept) {
 			if q.held < q.leases {
 				q.held++
-				q.bound++
+				q.bound = q.held
 			} else {
 				q.kept++
 			}
