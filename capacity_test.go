@@ -142,7 +142,9 @@ func TestUnfitTasksHideNothing(t *testing.T) {
 		b.ok(err)
 		b.ok(results[1529].Err)
 		var log logged
-		d := b.dispatcher(dispatch.Options{Capacity: cluster.Resources{"cpu": 1000}, Logger: log.logger()})
+		d := b.dispatcher(dispatch.Options{
+			Capacity: cluster.Resources{"cpu": 1000}, Logger: log.logger(), Queues: []string{dispatch.DefaultQueue}, // alone, it looks at more at once
+		})
 		d.Handle("k", dispatch.HandlerFunc(func(context.Context, *dispatch.Task) error {
 			time.Sleep(100 * time.Millisecond)
 			return nil
