@@ -79,7 +79,7 @@ func (d *Dispatcher) buryAll(ctx context.Context, batch []*settling) error {
 	}
 	leases := make([]Held, len(batch))
 	for i, s := range batch {
-		leases[i] = Held{ID: s.settlement.ID, Lease: s.settlement.Lease}
+		leases[i] = s.run.held()
 	}
 	held, err := d.store.Holds(ctx, batch[0].run.leased.Task.Queue, leases)
 	if err != nil {

@@ -97,11 +97,16 @@ const (
 	holdsPatience = time.Second
 )
 
+// held is what the store is asked about the lease of an attempt.
+func (r *running) held() Held {
+	return Held{ID: r.leased.Task.ID, Lease: r.leased.Lease}
+}
+
 // holds says whether an attempt still has its lease, as far as the store can be asked.
 func (d *Dispatcher) holds(r *running) bool {
 	ctx, cancel := context.WithTimeout(d.life.reports, holdsPatience)
 	defer cancel()
-	held, err := d.store.Holds(ctx, r.leased.Task.Queue, []Held{{ID: r.leased.Task.ID, Lease: r.leased.Lease}})
+	held, err := d.store.Holds(ctx, r.leased.Task.Queue, []Held{r.held()})
 	return err != nil || held[0]
 }
 
@@ -119,7 +124,7 @@ func (d *Dispatcher) checkLeases(ctx context.Context, queue string, open []*runn
 	defer cancel()
 	leases := make([]Held, len(open))
 	for i, r := range open {
-		leases[i] = Held{ID: r.leased.Task.ID, Lease: r.leased.Lease}
+		leases[i] = r.held()
 	}
 	held, err := d.store.Holds(ctx, queue, leases)
 	if err != nil {

@@ -1,5 +1,5 @@
 -- run_task: have a task attempted at once, whatever the pause and the limits of its queue. An attempt that runs loses its lease.
--- KEYS[1] due    zset  score = due ms; below 0 = at once, asked for at that ms
+-- KEYS[1] due    zset  score = due ms; below 0 = at once, see lib_clock
 -- KEYS[2] leased zset  score = lease end ms
 -- KEYS[3] leases hash  task ID -> lease
 -- KEYS[4] tasks  hash  task ID -> record
