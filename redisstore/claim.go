@@ -56,15 +56,33 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 			out.Settings = q
 		}
 	}
-	out.Leased = make([]dispatch.Leased, 0, in.left()/5)
-	for in.left() > 0 && in.err == nil {
-		id, lease, due := in.string(), in.string(), in.int()
-		leased := readLease(queue, id, lease, in.string(), in.string())
-		leased.At, leased.Due, leased.Urgent = millis(now), millis(dueTime(due)), due < 0
+	ids, leases, dues := in.string(), in.string(), in.string()
+	records, progresses := in.strings(), in.strings()
+	if len(progresses) == 0 {
+		progresses = make([]any, len(records))
+	}
+	if len(progresses) != len(records) {
+		in.fail("as much progress as records", progresses)
+	}
+	out.Leased = make([]dispatch.Leased, len(records))
+	for i := range records {
+		var id, lease, due string
+		id, ids, _ = strings.Cut(ids, " ")
+		lease, leases, _ = strings.Cut(leases, "\n")
+		due, dues, _ = strings.Cut(dues, " ")
+		score, err := strconv.ParseInt(due, 10, 64)
+		record, whole := records[i].(string)
+		progress, _ := progresses[i].(string)
+		if err != nil || !whole {
+			in.fail("with a due time and a record for each task", due)
+			break
+		}
+		leased := &out.Leased[i]
+		*leased = readLease(queue, strings.Clone(id), lease, record, progress) // an ID that somebody keeps is not to keep them all
+		leased.At, leased.Due, leased.Urgent = millis(now), millis(dueTime(score)), score < 0
 		if leased.Err == nil {
 			leased.Err = unreadable
 		}
-		out.Leased = append(out.Leased, leased)
 	}
 	return out, in.err
 }

@@ -95,7 +95,7 @@ func twice() hook {
 				return err
 			}
 			// A term that was begun twice is the last one: who repeats a call goes by the last answer.
-			if script == "term_begin" || script == "claim" && fields(again) > fields(cmd.(*redis.Cmd)) {
+			if script == "term_begin" || script == "claim" && leasedBy(again) > leasedBy(cmd.(*redis.Cmd)) {
 				cmd.(*redis.Cmd).SetVal(again.Val())
 			}
 		}
@@ -110,9 +110,13 @@ func readOf(cmd redis.Cmder) int {
 	return int(read)
 }
 
-func fields(cmd *redis.Cmd) int {
-	items, _ := cmd.Val().([]any)
-	return len(items)
+// leasedBy is how many tasks a claim has leased.
+func leasedBy(claim *redis.Cmd) int {
+	items, _ := claim.Val().([]any)
+	if len(items) == 1 { // refused
+		return 0
+	}
+	return len(items[len(items)-2].([]any))
 }
 
 // faults makes commands fail, by the name of the command or the script, one fault after the other.

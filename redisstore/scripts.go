@@ -56,7 +56,7 @@ func loadScripts(preamble string) scripts {
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}
 	return scripts{
-		enqueue: load("enqueue"), claim: load("claim", "lib_limits", "lib_throttle"), settle: load("settle", "lib_throttle"),
+		enqueue: load("enqueue"), claim: load("claim", "lib_limits", "lib_memo", "lib_throttle"), settle: load("settle", "lib_throttle"),
 		extend: load("extend"), leases: load("leases"),
 
 		await: load("await"), cancel: load("cancel"), delete: load("delete"), edit: load("edit"), inspect: load("inspect"),
@@ -156,6 +156,16 @@ func (r *reply) string() string {
 		r.fail("a string", v)
 	}
 	return text
+}
+
+// strings is an array of strings, each of which the reader has yet to look at.
+func (r *reply) strings() []any {
+	v := r.next()
+	items, ok := v.([]any)
+	if !ok && r.err == nil {
+		r.fail("an array", v)
+	}
+	return items
 }
 
 // digits turns one digit per item into whether it is '1'.

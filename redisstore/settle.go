@@ -18,27 +18,17 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	if len(r.Items) == 0 || len(r.Items) > maxScriptItems {
 		return dispatch.SettleReply{}, fmt.Errorf("redisstore: settle of %d tasks, not 1 to %d", len(r.Items), maxScriptItems)
 	}
-	args := make([]any, 7, 7+6*len(r.Items))
+	args := make([]any, 7, 7+3*len(r.Items))
 	args[0], args[1] = s.now(), r.Seq
 	args[2], args[3], args[4] = r.Traffic.Sent, r.Traffic.Failed, r.Traffic.Congested
 	args[5], args[6] = s.endedChannel(), r.Queue
+	ends, err := endings(r.Items)
+	if err != nil {
+		return dispatch.SettleReply{}, err
+	}
 	for i := range r.Items {
 		item := &r.Items[i]
-		word := outcomeWords[item.Outcome]
-		if item.GivenBack && item.Outcome == dispatch.Released {
-			word = "return"
-		}
-		if word == "" {
-			return dispatch.SettleReply{}, fmt.Errorf("redisstore: outcome %q cannot be stored", item.Outcome)
-		}
-		progress := ""
-		if item.Progress != nil {
-			var err error
-			if progress, err = encodeProgress(item.Progress); err != nil {
-				return dispatch.SettleReply{}, err
-			}
-		}
-		args = append(args, string(item.ID), item.Lease.Fence, word, ms(item.After), ms(item.Tombstone), progress)
+		args = append(args, (*string)(&item.ID), &item.Lease.Fence, &ends[i]) // pointers cost no allocation each
 	}
 	k := s.queueKeys(r.Queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta, s.settleMemo(r.Queue, r.Worker)}
@@ -62,6 +52,39 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	}
 	s.noteExpiry(ctx, r.Queue, expires)
 	return out, nil
+}
+
+// endings says for each attempt what became of it, as the script reads it. Most have had the same end.
+func endings(items []dispatch.Settlement) ([]string, error) {
+	out := make([]string, len(items))
+	for i := range items {
+		item := &items[i]
+		if i > 0 && sameEnding(item, &items[i-1]) {
+			out[i] = out[i-1]
+			continue
+		}
+		word := outcomeWords[item.Outcome]
+		if item.GivenBack && item.Outcome == dispatch.Released {
+			word = "return"
+		}
+		if word == "" {
+			return nil, fmt.Errorf("redisstore: outcome %q cannot be stored", item.Outcome)
+		}
+		out[i] = fmt.Sprint(word, " ", ms(item.After), " ", ms(item.Tombstone))
+		if item.Progress != nil {
+			progress, err := encodeProgress(item.Progress)
+			if err != nil {
+				return nil, err
+			}
+			out[i] += " " + progress
+		}
+	}
+	return out, nil
+}
+
+func sameEnding(a, b *dispatch.Settlement) bool {
+	return a.Progress == nil && b.Progress == nil && a.Outcome == b.Outcome && a.GivenBack == b.GivenBack &&
+		a.After == b.After && a.Tombstone == b.Tombstone
 }
 
 // Extend implements dispatch.Settler.

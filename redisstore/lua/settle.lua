@@ -14,8 +14,8 @@
 -- ARGV[3] sent   HTTP requests among these attempts
 -- ARGV[4] failed of them, and ARGV[5] congested: answered by a receiver that asked for less
 -- ARGV[6] channel of tasks that have ended   ARGV[7] queue
--- ARGV[8..] repeated: task ID, lease, outcome (ok, retry, dead, release, return), ms (delay; ok, dead:
---           retention, 0 = gone), ms of its tombstone (0 = none), progress ('' = as it is)
+-- ARGV[8..] repeated: task ID, lease, and with spaces between: outcome (ok, retry, dead, release, return), ms (delay; ok,
+--           dead: retention, 0 = gone), ms of its tombstone (0 = none), and, unless it is as it was, progress
 -- returns {1, one digit per outcome (1 applied, 2 applied, and the task is gone for its age or a purge, 0 lease is not
 --          current), moved 0 | 1,
 --          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
@@ -59,16 +59,27 @@ local function keep(zset, at, id)
   end
 end
 
+-- read takes apart what became of an attempt; once, as most have had the same end.
+local ends = {}
+local function read(text)
+  local e = ends[text]
+  if not e then
+    local outcome, ms, kept, progress = string.match(text, '^(%l+) (%d+) (%d+) ?(.*)$')
+    e = {outcome = outcome, ms = tonumber(ms), kept = tonumber(kept), progress = progress}
+    ends[text] = e
+  end
+  return e.outcome, e.ms, e.kept, e.progress
+end
+
 local ids = {}
-for i = 8, #ARGV, 6 do
+for i = 8, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
-  local i = 6 * n + 2
-  local outcome, ms, kept = ARGV[i + 2], tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local code = '0'
-  if not taken[id] and leases[n] == ARGV[i + 1] then
+  if not taken[id] and leases[n] == ARGV[3 * n + 6] then
+    local outcome, ms, kept, progress = read(ARGV[3 * n + 7])
     code, taken[id] = '1', true
     closed[#closed + 1] = id
     local back = outcome == 'retry' or outcome == 'release' or outcome == 'return'
@@ -107,9 +118,9 @@ for n, id in ipairs(ids) do
         keep(names, now + kept, id)
       end
     end
-    if ARGV[i + 5] ~= '' and (back or ms > 0) then
+    if progress ~= '' and (back or ms > 0) then
       local k = #state
-      state[k + 1], state[k + 2] = id, ARGV[i + 5]
+      state[k + 1], state[k + 2] = id, progress
     end
   end
   codes[n] = code
