@@ -13,24 +13,24 @@ type attemptKey struct{}
 // attemptContext is the context of one attempt. Its deadline can be moved, which the standard library's cannot, so it
 // ends by a timer of its own; context.Cause tells why it ended. It has no parent: the dispatcher ends the attempts that
 // it runs one by one, which spares each of them a place in a map that all share.
+//
+// Most handlers are over before they ask whether they should stop. So the channel and the timer are made for the first
+// who wants to wait for the end; until then the deadline is looked at when somebody asks.
 type attemptContext struct {
-	context.Context // ends by end or expire
-
-	clock  clockwork.Clock
-	run    *running
-	cancel context.CancelCauseFunc
+	clock clockwork.Clock
+	run   *running
 
 	mu       sync.Mutex
 	deadline time.Time
-	timer    clockwork.Timer
-	ended    bool
+	why      error           // it has ended, for this; nil before
+	waited   context.Context // ends with it; nil until somebody waits. No context of a caller: it has no parent
+	cancel   context.CancelCauseFunc
+	timer    clockwork.Timer // calls expire; nil until somebody waits
 }
 
-func newAttemptContext(clock clockwork.Clock, run *running, deadline time.Time) *attemptContext {
-	c := &attemptContext{clock: clock, run: run, deadline: deadline}
-	c.Context, c.cancel = context.WithCancelCause(context.Background())
-	c.timer = clock.AfterFunc(deadline.Sub(clock.Now()), c.expire)
-	return c
+// begin starts the attempt, before anybody else knows of c.
+func (c *attemptContext) begin(clock clockwork.Clock, run *running, deadline time.Time) {
+	c.clock, c.run, c.deadline = clock, run, deadline
 }
 
 // Deadline returns when the attempt ends; Extend moves it.
@@ -40,34 +40,70 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 	return c.deadline, true
 }
 
-// Value returns the attempt under its key.
+// Done returns a channel that is closed at the end.
+func (c *attemptContext) Done() <-chan struct{} { return c.wait().Done() }
+
+// Value returns the attempt under its key. The standard library asks by other keys for a context to wait for.
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptKey{}) {
 		return c.run
 	}
-	return c.Context.Value(key)
+	return c.wait().Value(key)
 }
 
 // Err is context.DeadlineExceeded once the deadline has passed, as of any context with a deadline.
 func (c *attemptContext) Err() error {
-	err := c.Context.Err()
-	if err != nil && isTimeout(context.Cause(c.Context)) {
+	switch why := c.cause(); {
+	case why == nil:
+		return nil
+	case isTimeout(why):
 		return context.DeadlineExceeded
 	}
-	return err
+	return context.Canceled
+}
+
+// cause is what context.Cause returns, at less cost.
+func (c *attemptContext) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == nil && !c.deadline.After(c.clock.Now()) {
+		c.over(context.DeadlineExceeded)
+	}
+	return c.why
+}
+
+// wait returns a context that ends with c.
+func (c *attemptContext) wait() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waited == nil {
+		c.waited, c.cancel = context.WithCancelCause(context.Background())
+		if c.why != nil {
+			c.cancel(c.why)
+		} else {
+			c.watch()
+		}
+	}
+	return c.waited
+}
+
+// watch starts the timer for the deadline. c.mu is held.
+func (c *attemptContext) watch() {
+	left := c.deadline.Sub(c.clock.Now())
+	if left <= 0 {
+		c.over(context.DeadlineExceeded)
+		return
+	}
+	c.timer = c.clock.AfterFunc(left, c.expire)
 }
 
 // expire ends the context unless its deadline was moved meanwhile.
 func (c *attemptContext) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if left := c.deadline.Sub(c.clock.Now()); left > 0 {
-		if !c.ended {
-			c.timer = c.clock.AfterFunc(left, c.expire)
-		}
-		return
+	if c.why == nil {
+		c.watch()
 	}
-	c.cancel(context.DeadlineExceeded)
 }
 
 // move sets a new deadline and the new end of the lease.
@@ -75,9 +111,9 @@ func (c *attemptContext) move(deadline, leaseUntil time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline, c.run.leaseUntil = deadline, leaseUntil
-	if !c.ended {
+	if c.why == nil && c.timer != nil {
 		c.timer.Stop()
-		c.timer = c.clock.AfterFunc(deadline.Sub(c.clock.Now()), c.expire)
+		c.watch()
 	}
 }
 
@@ -85,9 +121,20 @@ func (c *attemptContext) move(deadline, leaseUntil time.Time) {
 func (c *attemptContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
-	c.timer.Stop()
-	c.cancel(cause)
+	if c.why == nil {
+		c.over(cause)
+	}
+}
+
+// over ends the context. c.mu is held, and the context has not ended.
+func (c *attemptContext) over(cause error) {
+	c.why = cause
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.cancel != nil {
+		c.cancel(cause)
+	}
 }
 
 // leaseUntil is when the attempt's lease ends by the local clock.

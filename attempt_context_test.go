@@ -16,7 +16,8 @@ func inBubble(t *testing.T, f func(t *testing.T, ctx *attemptContext, run *runni
 	synctest.Test(t, func(t *testing.T) {
 		clock := clockwork.NewRealClock()
 		run := &running{leaseUntil: clock.Now().Add(70 * time.Second)}
-		ctx := newAttemptContext(clock, run, clock.Now().Add(time.Minute))
+		ctx := &run.attempt
+		ctx.begin(clock, run, clock.Now().Add(time.Minute))
 		f(t, ctx, run)
 		ctx.end(context.Canceled)
 	})
@@ -114,7 +115,9 @@ func TestAttemptContextMovedIntoThePast(t *testing.T) {
 // A move after the end starts no timer: nothing would stop it.
 func TestAttemptContextMovedAfterItsEnd(t *testing.T) {
 	clock := clockwork.NewFakeClockAt(start)
-	ctx := newAttemptContext(clock, &running{}, start.Add(time.Minute))
+	run := new(running)
+	ctx := &run.attempt
+	ctx.begin(clock, run, start.Add(time.Minute))
 	ctx.end(context.Canceled)
 	ctx.move(start.Add(time.Hour), start.Add(time.Hour))
 	ctx.expire()
@@ -163,7 +166,9 @@ func TestAttemptContextOutlivesItsChildren(t *testing.T) {
 func TestAttemptContextRaces(t *testing.T) {
 	for range 200 {
 		clock := clockwork.NewRealClock()
-		ctx := newAttemptContext(clock, &running{}, clock.Now().Add(time.Microsecond))
+		run := new(running)
+		ctx := &run.attempt
+		ctx.begin(clock, run, clock.Now().Add(time.Microsecond))
 		go ctx.move(clock.Now().Add(time.Hour), clock.Now().Add(time.Hour))
 		go ctx.Deadline()
 		go ctx.end(ErrDraining)

@@ -173,9 +173,10 @@ func (d *Dispatcher) take(r ClaimRequest, reply *ClaimReply, sentAt, now time.Ti
 	}
 	d.mu.Unlock()
 	starters = make([]*running, 0, len(reply.Leased))
+	runs := make([]running, len(reply.Leased)) // one allocation; they come and go together
 	for i := range reply.Leased {
-		leased := &reply.Leased[i]
-		run := &running{
+		leased, run := &reply.Leased[i], &runs[i]
+		*run = running{
 			d: d, leased: leased, settings: settings, sentAt: sentAt, claimedAt: now,
 			leaseUntil: sentAt.Add(leased.Task.Timeout + d.opts.LeaseGrace),
 		}

@@ -21,7 +21,7 @@ type running struct {
 	sentAt    time.Time // local: when the claim was sent first
 	claimedAt time.Time // local: when it was answered, which is leased.At by the store's clock
 	startedAt time.Time // local
-	ctx       *attemptContext
+	ctx       *attemptContext // nil until it starts; then &attempt
 	admitted  bool   // it has taken room of the process's capacity
 	stranger  bool   // this process cannot run it
 	token     string // the bearer token that went out with the request; only the attempt's goroutine uses it
@@ -34,6 +34,9 @@ type running struct {
 	output output
 	// extending is held by one Extend at a time.
 	extending sync.Mutex
+
+	attempt attemptContext
+	outcome settling // once it has ended
 }
 
 // maxRetryAfter is the longest wait that a receiver may ask for.
@@ -71,7 +74,7 @@ func (r *running) deliver() (res result) {
 		return r.deliverHTTP()
 	}
 	err := r.d.handlers[r.leased.Task.Kind].Handle(r.ctx, &r.leased.Task)
-	return handlerResult(err, context.Cause(r.ctx))
+	return handlerResult(err, r.ctx.cause())
 }
 
 var errGoexit = errors.New("the handler ended its goroutine")
@@ -83,7 +86,8 @@ func (r *running) start(now time.Time) {
 	if deadline.After(r.leaseUntil) {
 		deadline = r.leaseUntil
 	}
-	r.ctx = newAttemptContext(r.d.opts.Clock, r, deadline)
+	r.attempt.begin(r.d.opts.Clock, r, deadline)
+	r.ctx = &r.attempt
 	r.d.mu.Lock()
 	r.d.running[r] = struct{}{}
 	if q := r.d.queues[r.leased.Task.Queue]; q != nil && q.revokedAt.After(now) { // since run has asked
@@ -116,7 +120,8 @@ func (r *running) end(res result) {
 	now := r.d.opts.Clock.Now()
 	retry := resolveRetry(r.leased.Task.Retry, r.retryOfQueue())
 	settlement := conclude(r.leased, retry, r.d.opts.retention(), res, r.record(now), r.storeTime(now))
-	s := &settling{run: r, settlement: settlement, result: res, endedAt: now}
+	s := &r.outcome
+	*s = settling{run: r, settlement: settlement, result: res, endedAt: now}
 	if s.isLetter() && !r.d.bury(r.d.attempts, s, r.until()) {
 		s.settlement.Outcome, s.settlement.After, s.settlement.Progress = Released, 0, nil // it waits like any other
 	}
@@ -146,7 +151,7 @@ func (r *running) deliverHTTP() result {
 	case res.Kind == "":
 		return result{status: res.Status, output: res.Snippet, sent: true}
 	case res.Kind == worker.KindCancelled:
-		return result{released: true, err: context.Cause(r.ctx)}
+		return result{released: true, err: r.ctx.cause()}
 	case res.Kind == worker.KindShed:
 		return result{released: true, kind: KindShed, after: res.RetryIn, err: res.Err, text: res.Err.Error()}
 	}

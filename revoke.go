@@ -159,5 +159,5 @@ func (d *Dispatcher) whyLost(ctx context.Context, r *running) error {
 
 // isCancelled says whether an attempt ended because its task was cancelled.
 func (r *running) isCancelled() bool {
-	return r.ctx != nil && errors.Is(context.Cause(r.ctx), ErrCancelled)
+	return r.ctx != nil && errors.Is(r.ctx.cause(), ErrCancelled)
 }

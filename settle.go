@@ -44,7 +44,7 @@ func (d *Dispatcher) settle(s *settling) {
 
 // release gives a task back that has not started; it is due again after the delay.
 func (d *Dispatcher) release(r *running, delay time.Duration) {
-	d.settle(&settling{
+	r.outcome = settling{
 		run: r,
 		settlement: Settlement{
 			ID: r.leased.Task.ID, Lease: r.leased.Lease, Outcome: Released, After: delay, GivenBack: true,
@@ -52,7 +52,8 @@ func (d *Dispatcher) release(r *running, delay time.Duration) {
 		},
 		result:  result{released: true},
 		endedAt: d.opts.Clock.Now(),
-	})
+	}
+	d.settle(&r.outcome)
 }
 
 // sendSettles stores the outcomes that gathered for one queue, under one number, and tries again until it has an answer

@@ -84,7 +84,7 @@ func tokenOf(ctx context.Context, source TokenSource, url string) (string, error
 
 // unsent is how an attempt ends that has no token or signature: nothing was sent.
 func (r *running) unsent(err error) result {
-	cause := context.Cause(r.ctx)
+	cause := r.ctx.cause()
 	switch {
 	case isTakenAway(cause):
 		return result{released: true, err: err}

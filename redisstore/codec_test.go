@@ -12,14 +12,14 @@ import (
 )
 
 // stamped puts the script's part before an encoded record: version, generation 7, created at epoch.
-func stamped(body []byte) string {
+func stamped(body string) string {
 	const created = "\x01\x00\x00\x00\x07"
 	ms := uint64(epoch.UnixMilli())
 	var b [6]byte
 	for i := range b {
 		b[i] = byte(ms >> (40 - 8*i))
 	}
-	return created + string(b[:]) + string(body)
+	return created + string(b[:]) + body
 }
 
 func unhex(t testing.TB, text string) string {
@@ -124,7 +124,7 @@ func TestGoldenRetention(t *testing.T) {
 	for _, field := range []string{"cf 7fffffffffffffff", "d3 8000000000000000", "a1 31"} {
 		var got dispatch.Task
 		var named bool
-		if err := decodeRecord(stamped([]byte(unhex(t, "00 000003e8 81 0a"+field))), &got, &named); err == nil {
+		if err := decodeRecord(stamped(unhex(t, "00 000003e8 81 0a"+field)), &got, &named); err == nil {
 			t.Errorf("retention %s is read as %v", field, got.Retention)
 		}
 	}

@@ -32,7 +32,7 @@ func encodeEntry(e *dispatch.EntryInfo) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w := newWriter(64 + len(record))
+	w := newWriter()
 	w.buf.WriteString(url.QueryEscape(e.Owner))
 	w.buf.WriteByte(' ')
 	w.buf.WriteString(url.QueryEscape(e.Spec + " " + e.Zone)) // tells whether a change moves the ticks
@@ -43,9 +43,8 @@ func encodeEntry(e *dispatch.EntryInfo) (string, error) {
 	w.stringField(fieldMisfire, string(e.Misfire))
 	w.stringField(fieldTaskQueue, e.Task.Queue)
 	w.field(fieldTask)
-	w.bytes(record)
-	content, err := w.result()
-	return string(content), err
+	w.bytes([]byte(record))
+	return w.result()
 }
 
 // decodeEntry decodes a stored entry. With an error it has all that is in the line of text, and nothing of the body.
@@ -77,7 +76,7 @@ func decodeEntry(name, value string) (*dispatch.EntryInfo, error) {
 
 func decodeEntryBody(body string, e *dispatch.Entry) error {
 	var queue, record string
-	err := readMap([]byte(body), func(r *reader, field uint64) {
+	err := readMap(body, func(r *reader, field uint64) {
 		switch field {
 		case fieldSpec:
 			e.Spec = r.string()

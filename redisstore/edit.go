@@ -21,7 +21,7 @@ func (s *Store) EditTask(ctx context.Context, queue string, id dispatch.TaskID, 
 	if err := decodeSubmission(record, &sub); err != nil {
 		return err
 	}
-	if same, err := encodeRecord(&sub); err != nil || string(same) != record[stampBytes:] {
+	if same, err := encodeRecord(&sub); err != nil || same != record[stampBytes:] {
 		return errors.Join(errNewerRecord, err)
 	}
 	sub.ID, sub.Queue = id, queue
@@ -36,7 +36,7 @@ func (s *Store) EditTask(ctx context.Context, queue string, id dispatch.TaskID, 
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.tasks, k.meta, s.enqueueMemo(queue, lane)}
-	v, err := s.run(ctx, evenUncertain, s.scripts.edit, keys, number, string(id), record, record[:stampBytes]+string(edited))
+	v, err := s.run(ctx, evenUncertain, s.scripts.edit, keys, number, string(id), record, record[:stampBytes]+edited)
 	switch {
 	case err != nil:
 		return err

@@ -20,12 +20,13 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	defer s.lanes.leave(lane)
 	args := make([]any, 5, 5+3*len(tasks))
 	args[0], args[1], args[2], args[3], args[4] = s.now(), "", number, formatResources(o.Requires), flag(o.Draining)
+	records := make([]string, len(tasks))
+	var err error
 	for i := range tasks {
-		record, err := encodeRecord(&tasks[i])
-		if err != nil {
+		if records[i], err = encodeRecord(&tasks[i]); err != nil {
 			return dispatch.EnqueueReply{}, err
 		}
-		args = append(args, string(tasks[i].ID), dueArg(&tasks[i].Task), record)
+		args = append(args, (*string)(&tasks[i].ID), dueArg(&tasks[i].Task), &records[i]) // pointers cost no allocation each
 	}
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.enqueueMemo(queue, lane)}
@@ -81,8 +82,14 @@ func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {
 	return out, nil
 }
 
+// atOnce is a delay of 0 ms. It is made once.
+var atOnce any = "0"
+
 // dueArg is a delay in ms, or "@" and an instant.
-func dueArg(t *dispatch.Task) string {
+func dueArg(t *dispatch.Task) any {
+	if t.ScheduleTime.IsZero() && t.Delay == 0 {
+		return atOnce
+	}
 	if t.ScheduleTime.IsZero() {
 		return strconv.FormatInt(ms(t.Delay), 10)
 	}

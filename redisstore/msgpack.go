@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -11,16 +13,30 @@ import (
 
 // writer encodes msgpack. The first error sticks; a bytes.Buffer gives none.
 type writer struct {
-	buf *bytes.Buffer
+	buf bytes.Buffer
 	enc *msgpack.Encoder
 	err error
 }
 
-func newWriter(size int) *writer {
-	buf := bytes.NewBuffer(make([]byte, 0, size))
-	enc := msgpack.NewEncoder(buf)
-	return &writer{buf: buf, enc: enc}
-}
+// keptBytes is the longest buffer that is kept for the next record.
+const keptBytes = 64 << 10
+
+// Encoders and decoders are several objects each, and a record needs one for a moment.
+var (
+	writers = sync.Pool{New: func() any {
+		w := new(writer)
+		w.enc = msgpack.NewEncoder(&w.buf)
+		return w
+	}}
+	readers = sync.Pool{New: func() any {
+		r := new(reader)
+		r.dec = msgpack.NewDecoder(&r.text)
+		return r
+	}}
+)
+
+// newWriter returns a writer that result ends.
+func newWriter() *writer { return writers.Get().(*writer) }
 
 func (w *writer) keep(err error) {
 	if w.err == nil {
@@ -52,27 +68,42 @@ func (w *writer) intField(n uint64, v int64) {
 	}
 }
 
-func (w *writer) result() ([]byte, error) {
-	if w.err != nil {
-		return nil, fmt.Errorf("redisstore: encode: %w", w.err)
+// result is what was written. The writer is not used any more.
+func (w *writer) result() (string, error) {
+	text, err := w.buf.String(), w.err
+	w.buf.Reset()
+	w.err = nil
+	if w.buf.Cap() <= keptBytes {
+		writers.Put(w)
 	}
-	return w.buf.Bytes(), nil
+	if err != nil {
+		return "", fmt.Errorf("redisstore: encode: %w", err)
+	}
+	return text, nil
 }
 
 // reader decodes msgpack that scan has found well-formed. The first error sticks, and then every read is zero.
 type reader struct {
-	dec *msgpack.Decoder
-	err error
+	text strings.Reader
+	dec  *msgpack.Decoder
+	err  error
 }
 
 // readMap decodes a map of field numbers, calling read for each field, which reads or skips exactly one value.
-func readMap(b []byte, read func(r *reader, field uint64)) error {
-	if err := scan(b); err != nil {
+func readMap(text string, read func(r *reader, field uint64)) error {
+	if err := scan(text); err != nil {
 		return err
 	}
-	r := &reader{dec: msgpack.NewDecoder(bytes.NewReader(b))}
+	r := readers.Get().(*reader)
+	r.text.Reset(text)
+	r.dec.Reset(&r.text)
+	r.err = nil
 	r.fields(read)
-	return r.err
+	err := r.err
+	if r.text.Reset(""); len(text) <= keptBytes { // a decoder keeps a buffer as long as the longest string
+		readers.Put(r)
+	}
+	return err
 }
 
 // fields reads one map.

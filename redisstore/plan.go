@@ -76,9 +76,9 @@ func encodePlan(p *cluster.Plan) (string, error) {
 	case p.Revision < 0 || p.Revision > maxTerm:
 		return "", &dispatch.FieldError{Field: "Plan.Revision", Problem: "is below 0 or above 2^53"}
 	}
-	w := newWriter(64 * len(p.Workers))
+	w := newWriter()
 	w.buf.WriteByte(planVersion)
-	fmt.Fprintf(w.buf, "%d %d ", p.Term, p.Revision)
+	fmt.Fprintf(&w.buf, "%d %d ", p.Term, p.Revision)
 	w.mapOf(present(len(p.Workers) > 0, len(p.Spread) > 0))
 	if len(p.Workers) > 0 {
 		w.field(fieldPlanWorkers)
@@ -102,7 +102,7 @@ func encodePlan(p *cluster.Plan) (string, error) {
 	if err == nil && len(b) > maxPlanBytes {
 		err = &dispatch.FieldError{Field: "Plan", Problem: fmt.Sprintf("is larger than %d bytes", maxPlanBytes)}
 	}
-	return string(b), err
+	return b, err
 }
 
 func decodePlan(plan string) (*cluster.Plan, error) {
@@ -119,7 +119,7 @@ func decodePlan(plan string) (*cluster.Plan, error) {
 	if p.Revision, err = strconv.ParseInt(revision, 10, 64); err != nil || !found {
 		return nil, fmt.Errorf("%w: revision of a plan", errMalformed)
 	}
-	err = readMap([]byte(record), func(r *reader, field uint64) {
+	err = readMap(record, func(r *reader, field uint64) {
 		switch field {
 		case fieldPlanWorkers:
 			for range r.arrayLen() {

@@ -37,7 +37,7 @@ const (
 )
 
 func encodeProgress(p *dispatch.Progress) (string, error) {
-	w := newWriter(64 + 128*len(p.History) + len(p.Result))
+	w := newWriter()
 	head := [progressHeader]byte{progressVersion}
 	binary.BigEndian.PutUint32(head[1:], uint32(p.Attempts))
 	w.buf.Write(head[:])
@@ -57,8 +57,7 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 		w.field(fieldResult)
 		w.bytes(p.Result)
 	}
-	b, err := w.result()
-	return string(b), err
+	return w.result()
 }
 
 func (w *writer) attempt(a *dispatch.AttemptRecord) {
@@ -85,7 +84,7 @@ func decodeProgress(s string) (dispatch.Progress, error) {
 		return p, fmt.Errorf("%w: progress of an unknown format", errMalformed)
 	}
 	p.Attempts = int(binary.BigEndian.Uint32([]byte(s[1:progressHeader])))
-	err := readMap([]byte(s[progressHeader:]), func(r *reader, field uint64) {
+	err := readMap(s[progressHeader:], func(r *reader, field uint64) {
 		switch field {
 		case fieldFirst:
 			p.FirstAttempt = millis(r.int())

@@ -52,9 +52,9 @@ const (
 )
 
 // encodeRecord encodes what follows the stamp. The same submission always gives the same bytes: the script compares them.
-func encodeRecord(sub *dispatch.Submission) ([]byte, error) {
+func encodeRecord(sub *dispatch.Submission) (string, error) {
 	t := &sub.Task
-	w := newWriter(64 + len(t.Payload) + len(t.URL))
+	w := newWriter()
 	head := [headerBytes - stampBytes]byte{}
 	if sub.Named {
 		head[0] |= flagNamed
@@ -158,7 +158,7 @@ func decodeSubmission(record string, sub *dispatch.Submission) error {
 		t.Requires = parseResources(body[:length])
 		body = body[length:]
 	}
-	return readMap([]byte(body), func(r *reader, field uint64) {
+	return readMap(body, func(r *reader, field uint64) {
 		switch field {
 		case fieldKind:
 			t.Kind = r.string()
@@ -203,7 +203,9 @@ func recordCreated(record string) time.Time {
 	if len(record) < stampBytes {
 		return time.Time{}
 	}
-	return millis(int64(binary.BigEndian.Uint64(append([]byte{0, 0}, record[5:11]...))))
+	var full [8]byte
+	copy(full[2:], record[5:11])
+	return millis(int64(binary.BigEndian.Uint64(full[:])))
 }
 
 // recordDerived says whether the ID of a record was derived: see dispatch.Submission.

@@ -11,7 +11,7 @@ const maxDepth = 32
 // scan checks that b is exactly one msgpack value whose declared lengths fit into what is there and whose nesting is
 // bounded, so that decoding it cannot allocate more than a small multiple of its size, nor run out of stack. The
 // decoder believes every length it reads.
-func scan(b []byte) error {
+func scan(b string) error {
 	rest, err := scanValue(b, 0)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("%w: %d bytes after its end", errMalformed, len(rest))
@@ -20,12 +20,12 @@ func scan(b []byte) error {
 }
 
 // scanValue checks the value at the start of b and returns what follows it.
-func scanValue(b []byte, depth int) ([]byte, error) {
+func scanValue(b string, depth int) (string, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%w: nested more than %d deep", errMalformed, maxDepth)
+		return "", fmt.Errorf("%w: nested more than %d deep", errMalformed, maxDepth)
 	}
 	if len(b) == 0 {
-		return nil, errShort
+		return "", errShort
 	}
 	code, b := b[0], b[1:]
 	switch {
@@ -56,55 +56,55 @@ func scanValue(b []byte, depth int) ([]byte, error) {
 	case 0xdc, 0xdd: // arrays
 		n, b, err := scanLength(b, 2<<(code-0xdc))
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		return scanItems(b, n, depth)
 	case 0xde, 0xdf: // maps
 		n, b, err := scanLength(b, 2<<(code-0xde))
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		return scanItems(b, 2*n, depth)
 	}
-	return nil, fmt.Errorf("%w: code %#x", errMalformed, code) // extensions are not used
+	return "", fmt.Errorf("%w: code %#x", errMalformed, code) // extensions are not used
 }
 
 var errShort = fmt.Errorf("%w: too short", errMalformed)
 
 // scanLength reads a length of size bytes.
-func scanLength(b []byte, size int) (uint64, []byte, error) {
+func scanLength(b string, size int) (uint64, string, error) {
 	if len(b) < size {
-		return 0, nil, errShort
+		return 0, "", errShort
 	}
 	var full [8]byte
 	copy(full[8-size:], b[:size])
 	return binary.BigEndian.Uint64(full[:]), b[size:], nil
 }
 
-func scanSized(b []byte, size int) ([]byte, error) {
+func scanSized(b string, size int) (string, error) {
 	n, b, err := scanLength(b, size)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	return scanBytes(b, n)
 }
 
-func scanBytes(b []byte, n uint64) ([]byte, error) {
+func scanBytes(b string, n uint64) (string, error) {
 	if n > uint64(len(b)) {
-		return nil, errShort
+		return "", errShort
 	}
 	return b[n:], nil
 }
 
 // scanItems checks n values. Each has at least one byte, so a length that cannot fit is refused before the walk.
-func scanItems(b []byte, n uint64, depth int) ([]byte, error) {
+func scanItems(b string, n uint64, depth int) (string, error) {
 	if n > uint64(len(b)) {
-		return nil, errShort
+		return "", errShort
 	}
 	var err error
 	for range n {
 		if b, err = scanValue(b, depth+1); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	return b, nil

@@ -25,7 +25,7 @@ const (
 )
 
 func encodeSettings(q *dispatch.Queue) (string, error) {
-	w := newWriter(64)
+	w := newWriter()
 	w.buf.WriteByte(settingsVersion)
 	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0, q.Secret != "",
 		q.DeadLetterQueue != "", q.TaskTTL != 0, q.NoThrottle))
@@ -45,8 +45,7 @@ func encodeSettings(q *dispatch.Queue) (string, error) {
 	if q.NoThrottle {
 		w.intField(fieldNoThrottle, 1)
 	}
-	b, err := w.result()
-	return string(b), err
+	return w.result()
 }
 
 func decodeSettings(s string) (*dispatch.Queue, error) {
@@ -54,7 +53,7 @@ func decodeSettings(s string) (*dispatch.Queue, error) {
 		return nil, fmt.Errorf("%w: settings of an unknown format", errMalformed)
 	}
 	q := new(dispatch.Queue)
-	err := readMap([]byte(s[1:]), func(r *reader, field uint64) {
+	err := readMap(s[1:], func(r *reader, field uint64) {
 		switch field {
 		case fieldRate:
 			q.Rate = r.float()

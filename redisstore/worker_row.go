@@ -65,7 +65,7 @@ func checkWorker(w *cluster.Worker) error {
 
 // encodeWorker writes the record of a row. Equal workers have equal records.
 func encodeWorker(w *cluster.Worker) (string, error) {
-	out := newWriter(256)
+	out := newWriter()
 	out.buf.WriteByte(workerVersion)
 	out.mapOf(present(w.Hostname != "", len(w.Queues) > 0, w.Concurrency != 0, w.Capacity != nil, len(w.Metadata) > 0))
 	out.stringField(fieldHostname, w.Hostname)
@@ -94,7 +94,7 @@ func encodeWorker(w *cluster.Worker) (string, error) {
 	if err == nil && len(b) > maxWorkerBytes {
 		err = &dispatch.FieldError{Field: "Worker", Problem: fmt.Sprintf("is larger than %d bytes", maxWorkerBytes)}
 	}
-	return string(b), err
+	return b, err
 }
 
 // decodeWorker reads the record of a row into a worker.
@@ -102,7 +102,7 @@ func decodeWorker(record string, w *cluster.Worker) error {
 	if record == "" || record[0] != workerVersion {
 		return fmt.Errorf("%w: worker of an unknown format", errMalformed)
 	}
-	return readMap([]byte(record[1:]), func(r *reader, field uint64) {
+	return readMap(record[1:], func(r *reader, field uint64) {
 		switch field {
 		case fieldHostname:
 			w.Hostname = r.string()

@@ -9,9 +9,10 @@ import (
 // has said. Items beyond wait in their lanes, and the lanes take turns; the items of a lane are started in the order in which
 // they were added. So the many of one lane do not stand in the way of another's.
 //
-// A goroutine is started when an item finds a free place, goes on to the next item without a pause, and ends when
-// nothing waits: an idle pool holds no goroutine and needs no Close. Who stops one withdraws what waits and waits for
-// what runs.
+// A goroutine goes on from item to item without a pause, and ends when none may start: an idle pool holds no goroutine and
+// needs no Close. Who stops one withdraws what waits and waits for what runs. Each goroutine has the next one started before
+// it runs its first item, if there is more to do, and there is always only one on its way. So items that take no time are
+// run by few goroutines, and items that take long have each their own at once.
 //
 // All methods are safe for concurrent use, and may be called by the function that the pool runs (Wait would wait for
 // itself, though).
@@ -24,7 +25,9 @@ type Pool[T any] struct {
 	lanes   map[string]*lane[T] // those with items, and a few more
 	turns   fifo[*lane[T]]      // those in which items wait, by turn; none of them may start one
 	waiting int                 // items in lanes
-	running int                 // items that run, which is also the number of goroutines
+	running int                 // items that run, or are started
+	started fifo[started[T]]    // items that have their place, and no goroutine has got to them yet
+	coming  bool                // a goroutine was started that has not got to its first item
 	idle    chan struct{}       // closed when nothing runs; nil while nobody asks
 }
 
@@ -34,6 +37,12 @@ type lane[T any] struct {
 	bound   int
 	running int
 	waiting fifo[T]
+}
+
+// started is an item that has a place.
+type started[T any] struct {
+	lane *lane[T]
+	item T
 }
 
 // keptLanes is how many lanes are kept when they are empty; more leave no trace.
@@ -56,20 +65,14 @@ func (p *Pool[T]) Add(name string, items ...T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.lane(name)
-	for _, item := range items {
-		waits := l.waiting.len() > 0
-		if !waits && p.mayStart(l) {
-			l.running++
-			p.running++
-			go p.work(l, item)
-			continue
-		}
-		if !waits {
-			p.turns.push(l)
-		}
-		l.waiting.push(item)
-		p.waiting++
+	if l.waiting.len() == 0 {
+		p.turns.push(l)
 	}
+	for _, item := range items {
+		l.waiting.push(item)
+	}
+	p.waiting += len(items)
+	p.start()
 }
 
 // Bound says how many items of a lane run at once from now on, and returns how many do. Those beyond go on, and nobody
@@ -79,9 +82,7 @@ func (p *Pool[T]) Bound(name string, n int) (running int) {
 	defer p.mu.Unlock()
 	l := p.lane(name)
 	l.bound = n
-	for next, item, ok := p.take(); ok; next, item, ok = p.take() {
-		go p.work(next, item)
-	}
+	p.start()
 	p.forget(l)
 	return l.running
 }
@@ -140,34 +141,74 @@ func (p *Pool[T]) Wait(ctx context.Context) error {
 	}
 }
 
-// work runs an item of a lane and then whatever may start. It is a goroutine, counted in running; it ends by itself.
-func (p *Pool[T]) work(l *lane[T], item T) {
-	returned := false
-	defer func() {
-		// Goexit in run cannot be stopped: the place goes to a new goroutine.
-		if returned {
-			return
-		}
-		if l, next, ok := p.next(l); ok {
-			go p.work(l, next)
-		}
-	}()
-	for ok := true; ok; l, item, ok = p.next(l) {
-		p.run(item)
+// start starts what may start. p.mu is held.
+func (p *Pool[T]) start() {
+	for l, item, ok := p.take(); ok; l, item, ok = p.take() {
+		p.started.push(started[T]{l, item})
 	}
-	returned = true
+	p.follow()
 }
 
-// next ends an item of a lane on the calling goroutine and hands it another one, or gives its place up.
-func (p *Pool[T]) next(ended *lane[T]) (l *lane[T], item T, ok bool) {
+// follow has a goroutine come for the items that are started. p.mu is held.
+func (p *Pool[T]) follow() {
+	if !p.coming && p.started.len() > 0 {
+		p.coming = true
+		go p.work()
+	}
+}
+
+// work runs items for as long as any are started.
+func (p *Pool[T]) work() {
+	s, ok := p.first()
+	defer func() {
+		if ok { // Goexit in run cannot be stopped: what is started goes to a new goroutine
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.end(s.lane)
+			p.follow()
+		}
+	}()
+	for ; ok; s, ok = p.next(s.lane) {
+		p.run(s.item)
+	}
+}
+
+// first hands a goroutine that was started its first item, if no other one has got to it.
+func (p *Pool[T]) first() (s started[T], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.coming = false
+	return p.pop()
+}
+
+// next ends an item of a lane on the calling goroutine and hands it another one, if there is one.
+func (p *Pool[T]) next(ended *lane[T]) (s started[T], ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end(ended)
+	return p.pop()
+}
+
+// end ends an item of a lane, and has another one started in its place. p.mu is held.
+func (p *Pool[T]) end(ended *lane[T]) {
 	ended.running--
 	p.running--
-	l, item, ok = p.take() // no second one can start: all places were taken, or those that wait were at their bounds
+	// No second one can start: all places were taken, or those that wait were at their bounds.
+	if l, item, ok := p.take(); ok {
+		p.started.push(started[T]{l, item})
+	}
 	p.forget(ended)
 	p.tellIdle()
-	return l, item, ok
+}
+
+// pop hands out the item that was started first, and has somebody come for the rest. p.mu is held.
+func (p *Pool[T]) pop() (s started[T], ok bool) {
+	if p.started.len() == 0 {
+		return s, false
+	}
+	s = p.started.pop()
+	p.follow()
+	return s, true
 }
 
 // take counts the item as running whose turn it is among those that may start. p.mu is held.
