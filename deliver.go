@@ -18,15 +18,15 @@ type running struct {
 	leased   *Leased
 	settings *Queue // as of the claim
 
-	sentAt    time.Time // local: when the claim was sent first
-	claimedAt time.Time // local: when it was answered, which is leased.At by the store's clock
-	startedAt time.Time // local
+	sentAt    time.Time       // local: when the claim was sent first
+	claimedAt time.Time       // local: when it was answered, which is leased.At by the store's clock
+	startedAt time.Time       // local
 	ctx       *attemptContext // nil until it starts; then &attempt
-	admitted  bool   // it has taken room of the process's capacity
-	stranger  bool   // this process cannot run it
-	token     string // the bearer token that went out with the request; only the attempt's goroutine uses it
-	suspected bool   // its lease may be gone; guarded by Dispatcher.mu
-	cancelled bool   // a message says that its task was cancelled; guarded by Dispatcher.mu
+	admitted  bool            // it has taken room of the process's capacity
+	stranger  bool            // this process cannot run it
+	token     string          // the bearer token that went out with the request; only the attempt's goroutine uses it
+	suspected bool            // its lease may be gone; guarded by Dispatcher.mu
+	cancelled bool            // a message says that its task was cancelled; guarded by Dispatcher.mu
 
 	// leaseUntil is when the lease ends by the local clock; ctx.mu guards it once the attempt has started.
 	leaseUntil time.Time

@@ -65,6 +65,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 		request.Seq = d.seq.Add(1)
 	}
 	request.Traffic = traffic(batch)
+	d.freeAhead(queue, batch)
 	unwatch := d.watchSettles(queue, batch)
 	for failures := 1; ; failures++ {
 		now := d.opts.Clock.Now()
@@ -93,6 +94,18 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 		d.log.failing("settle", err, "queue", queue)
 		d.pause(d.life.reports, backoffAfter(failures))
 	}
+}
+
+// freeAhead gives the places of a batch away while it is on its way, so that the next tasks come while these are stored.
+// In a queue that limits how many run, the store counts them until it has their outcomes: it would refuse the others.
+func (d *Dispatcher) freeAhead(queue string, batch []*settling) {
+	if s := batch[0].run.settings; batch[0].swept || s == nil || s.MaxConcurrent > 0 {
+		return
+	}
+	d.mu.Lock()
+	d.leasesEnded(queue, batch, d.opts.Clock.Now())
+	d.mu.Unlock()
+	d.poke()
 }
 
 // traffic counts what receivers said to the attempts of a batch, as far as their queue is to be slowed down by that.
