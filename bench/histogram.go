@@ -25,6 +25,13 @@ func (h *histogram) record(d time.Duration) {
 	_ = h.hdr.RecordValue(µs) // within the range by the line above
 }
 
+// add counts all durations of another one too.
+func (h *histogram) add(other *histogram) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hdr.Merge(other.hdr)
+}
+
 // ms is a percentile in milliseconds.
 func (h *histogram) ms(percentile float64) float64 {
 	h.mu.Lock()
