@@ -1,4 +1,100 @@
-// Bench measures Dispatch, its peers and the bare limits side by side.
+// Bench measures Dispatch, its peers and the bare limits side by side, on one machine and in one run. See README.md.
+//
+//	go run .                        the core figures, on a redis-server of its own
+//	go run . -suite all -plots DIR  everything, with plots
+//	go run . -quick -suite all      a short run, to see that everything works; its figures say nothing
+//	go run . -json                  a line of JSON per figure and peer
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// leastRepeats is how often each figure is measured at the least, for a median to mean something.
+const leastRepeats = 3
+
+type settings struct {
+	suite, redisURL, plots string
+	quick, asJSON          bool
+	repeats                int
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) == 3 && os.Args[1] == childFlag {
+		if err := childMain(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			log.Fatal("child: ", err)
+		}
+		return
+	}
+	var s settings
+	flag.StringVar(&s.suite, "suite", "core", strings.Join(suites, ", ")+" or all; several with commas")
+	flag.StringVar(&s.redisURL, "redis", "", "URL of a Redis server with an empty database, which is flushed; empty starts one")
+	flag.StringVar(&s.plots, "plots", "", "directory for plots, as SVG")
+	flag.BoolVar(&s.quick, "quick", false, "few tasks, once: to see that everything works")
+	flag.BoolVar(&s.asJSON, "json", false, "a line of JSON per figure and peer instead of tables")
+	flag.IntVar(&s.repeats, "repeats", leastRepeats, "how often each figure is measured, all of them in turn")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s, os.Stdout, os.Stderr); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
+	figures, err := figuresOf(s.suite)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.quick:
+		s.repeats = 1
+	case s.repeats < leastRepeats:
+		return fmt.Errorf("-repeats is %d; at least %d", s.repeats, leastRepeats)
+	}
+	e, err := newEnv(ctx, s.redisURL, s.quick)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	all := measure(ctx, e, withPeers(figures), s.repeats, progress)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if s.asJSON {
+		err = writeJSON(out, all)
+	} else {
+		err = writeReport(ctx, out, e, s, all)
+	}
+	if err == nil && s.plots != "" {
+		err = writePlots(ctx, e, s.plots, progress)
+	}
+	return errors.Join(err, failures(all))
+}
+
+// suites are the parts of the whole.
+var suites = []string{"core", "http", "latency", "idle", "memory", "scale"}
+
+// figuresOf are the figures of some suites.
+func figuresOf(names string) ([]figure, error) {
+	wanted := strings.Split(names, ",")
+	for _, name := range wanted {
+		if name != "all" && !slices.Contains(suites, name) {
+			return nil, fmt.Errorf("-suite: there is no %q, but %s and all", name, strings.Join(suites, ", "))
+		}
+	}
+	return slices.DeleteFunc(catalogue(), func(f figure) bool {
+		return !slices.Contains(wanted, "all") && !slices.Contains(wanted, f.suite)
+	}), nil
+}

@@ -1,0 +1,8 @@
+package main
+
+import (
+	"context"
+	"io"
+)
+
+func writePlots(context.Context, *env, string, io.Writer) error { return nil }
