@@ -127,4 +127,16 @@ func memoryFigures() []figure {
 	}
 }
 
-func scaleFigures() []figure { return nil }
+func scaleFigures() []figure {
+	return []figure{
+		{"scale/backlog_20k", microsOf, "scale", 20_000, 20_000, []entry{
+			ours("Redis CPU per claimed and settled task of 20,000 due beside 20,000 scheduled", smallPerClaim),
+		}},
+		{"scale/backlog_1M", microsOf, "scale", 1_000_000, 20_000, []entry{
+			ours("the same of 1,000,000 due beside 1,000,000 scheduled", backlogPerClaim),
+		}},
+		{"scale/slowest_script_us", "µs/call", "scale", 1_000_000, 20_000, []entry{
+			ours("mean of the slowest command over all kinds of calls, on what scale/backlog_1M leaves", slowestScript),
+		}},
+	}
+}
