@@ -110,12 +110,13 @@ func latencyFigures() []figure {
 	}
 }
 
+// idleFigures count for a minute, the longest interval at which an idle process does anything.
 func idleFigures() []figure {
 	const how = "total_commands_processed, those inside scripts included, per process of two with an elector; "
 	return []figure{
-		{"idle/cmds_1q", commands, "idle", 20, 2, []entry{ours(how+"1 queue", idleCommands(1))}},
-		{"idle/cmds_20q", commands, "idle", 20, 2, []entry{ours(how+"20 queues", idleCommands(20))}},
-		{"idle/cmds_10kq", commands, "idle", 20, 2, []entry{ours(how+"10,000 queues", idleCommands(10_000))}},
+		{"idle/cmds_1q", commands, "idle", 60, 2, []entry{ours(how+"1 queue", idleCommands(1))}},
+		{"idle/cmds_20q", commands, "idle", 60, 2, []entry{ours(how+"20 queues", idleCommands(20))}},
+		{"idle/cmds_10kq", commands, "idle", 60, 2, []entry{ours(how+"10,000 queues", idleCommands(10_000))}},
 	}
 }
 
@@ -128,6 +129,10 @@ func memoryFigures() []figure {
 }
 
 func scaleFigures() []figure {
+	const manyHow = "10,000 queues, 1 task/s each; one dispatcher in a process of its own; "
+	many := func(how string, pick func(manyQueues) float64) []entry {
+		return []entry{ours(manyHow+how, manyQueuesFigure(pick))}
+	}
 	return []figure{
 		{"scale/backlog_20k", microsOf, "scale", 20_000, 20_000, []entry{
 			ours("Redis CPU per claimed and settled task of 20,000 due beside 20,000 scheduled", smallPerClaim),
@@ -138,5 +143,8 @@ func scaleFigures() []figure {
 		{"scale/slowest_script_us", "µs/call", "scale", 1_000_000, 20_000, []entry{
 			ours("mean of the slowest command over all kinds of calls, on what scale/backlog_1M leaves", slowestScript),
 		}},
+		{"scale/queues_10k", millis, "scale", 10_000, 500, many("p99 of how late handlers start", func(m manyQueues) float64 { return m.lateP99 })},
+		{"scale/queues_10k_rate", perSecond, "scale", 10_000, 500, many("sustained", func(m manyQueues) float64 { return m.rate })},
+		{"scale/queues_10k_cores", "cores", "scale", 10_000, 500, many("its processor time", func(m manyQueues) float64 { return m.cores })},
 	}
 }

@@ -12,6 +12,9 @@ import (
 // idleProcesses is how many processes an idle fleet has.
 const idleProcesses = 2
 
+// settlingTime is how long they run before they are measured; a quick run is not as patient.
+const settlingTime = 10 * time.Second
+
 // idleCommands is how many commands per second and process Redis executes for an idle fleet, those inside scripts
 // included, while so many empty queues exist. n is the seconds that are counted.
 func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int) (float64, error) {
@@ -38,7 +41,7 @@ func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int
 			return 0, err
 		}
 		window := time.Duration(n) * time.Second
-		if !sleepUntil(ctx, time.Now().Add(window/4)) { // until one leads and all have looked around
+		if !sleepUntil(ctx, time.Now().Add(min(window, settlingTime))) { // until one leads and all have looked around
 			return 0, context.Cause(ctx)
 		}
 		before, err := readCommandStats(ctx, e.redis())

@@ -99,12 +99,20 @@ func (w *watch) send(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// finish waits until the tasks are handled, stops the dispatcher, and requires that each was handled once and none early.
-func (w *watch) finish(ctx context.Context) (*histogram, error) {
+// await waits until all tasks have started.
+func (w *watch) await(ctx context.Context) error {
 	select {
 	case <-w.all:
+		return nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%d of %d tasks were started: %w", w.handled.Load(), w.n, ctx.Err())
+		return fmt.Errorf("%d of %d tasks were started: %w", w.handled.Load(), w.n, ctx.Err())
+	}
+}
+
+// finish waits for all tasks, stops the dispatcher, and requires that each was handled once and none early.
+func (w *watch) finish(ctx context.Context) (*histogram, error) {
+	if err := w.await(ctx); err != nil {
+		return nil, err
 	}
 	if err := w.dispatcher.Stop(); err != nil {
 		return nil, err

