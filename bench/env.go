@@ -25,8 +25,6 @@ type env struct {
 	curves map[string]*histogram
 	// notes are said below the table, by what they are about: the last one counts.
 	notes map[string]string
-
-	masters *redistest.Server // nil until somebody asks for a cluster
 }
 
 // newEnv starts a server of its own unless it is given one. Either way the server writes nothing to disk while it is
@@ -87,16 +85,19 @@ func (e *env) curve(name string, h *histogram) {
 func (e *env) note(about, format string, args ...any) { e.notes[about] = fmt.Sprintf(format, args...) }
 
 // oncePerRepeat lets several figures come from one run, such as the percentiles of one histogram: the first figure
-// that asks measures, the others of the same repeat and key get the same result. A peer puts its name into the key.
+// that asks measures, the others of the same repeat and key get the same result or error. A peer puts its name into the
+// key.
 func oncePerRepeat[T any](e *env, key string, measure func() (T, error)) (T, error) {
-	if v, ok := e.round[key]; ok {
-		return v.(T), nil
+	type outcome struct {
+		value T
+		err   error
 	}
-	v, err := measure()
-	if err == nil {
-		e.round[key] = v
+	o, ok := e.round[key].(outcome)
+	if !ok {
+		o.value, o.err = measure()
+		e.round[key] = o
 	}
-	return v, err
+	return o.value, o.err
 }
 
 // info reads one section of INFO.

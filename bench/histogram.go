@@ -38,9 +38,3 @@ func (h *histogram) ms(percentile float64) float64 {
 	defer h.mu.Unlock()
 	return float64(h.hdr.ValueAtQuantile(percentile)) / 1000
 }
-
-func (h *histogram) count() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.hdr.TotalCount()
-}

@@ -4,6 +4,7 @@
 //	go run . -suite all -plots DIR  everything, with plots
 //	go run . -quick -suite all      a short run, to see that everything works; its figures say nothing
 //	go run . -json                  a line of JSON per figure and peer
+//	go run . -run noop -peers=false the figures of Dispatch and the limits whose names match
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,9 +26,9 @@ import (
 const leastRepeats = 3
 
 type settings struct {
-	suite, redisURL, plots string
-	quick, asJSON          bool
-	repeats                int
+	suite, only, redisURL, plots string
+	quick, asJSON, peers         bool
+	repeats                      int
 }
 
 func main() {
@@ -39,6 +41,8 @@ func main() {
 	}
 	var s settings
 	flag.StringVar(&s.suite, "suite", "core", strings.Join(suites, ", ")+" or all; several with commas")
+	flag.StringVar(&s.only, "run", "", "regular expression: only figures of the suite whose names match")
+	flag.BoolVar(&s.peers, "peers", true, "measure the peers, too")
 	flag.StringVar(&s.redisURL, "redis", "", "URL of a Redis server with an empty database, which is flushed; empty starts one")
 	flag.StringVar(&s.plots, "plots", "", "directory for plots, as SVG")
 	flag.BoolVar(&s.quick, "quick", false, "few tasks, once: to see that everything works")
@@ -53,9 +57,12 @@ func main() {
 }
 
 func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
-	figures, err := figuresOf(s.suite)
+	figures, err := figuresOf(s.suite, s.only)
 	if err != nil {
 		return err
+	}
+	if s.peers {
+		figures = withPeers(figures)
 	}
 	switch {
 	case s.quick:
@@ -68,7 +75,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
 		return err
 	}
 	defer e.close()
-	all := measure(ctx, e, withPeers(figures), s.repeats, progress)
+	all := measure(ctx, e, figures, s.repeats, progress)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -86,15 +93,23 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
 // suites are the parts of the whole.
 var suites = []string{"core", "http", "latency", "idle", "memory", "scale"}
 
-// figuresOf are the figures of some suites.
-func figuresOf(names string) ([]figure, error) {
+// figuresOf are the figures of some suites, of which only those whose names match.
+func figuresOf(names, only string) ([]figure, error) {
 	wanted := strings.Split(names, ",")
 	for _, name := range wanted {
 		if name != "all" && !slices.Contains(suites, name) {
 			return nil, fmt.Errorf("-suite: there is no %q, but %s and all", name, strings.Join(suites, ", "))
 		}
 	}
-	return slices.DeleteFunc(catalogue(), func(f figure) bool {
-		return !slices.Contains(wanted, "all") && !slices.Contains(wanted, f.suite)
-	}), nil
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	figures := slices.DeleteFunc(catalogue(), func(f figure) bool {
+		return !slices.Contains(wanted, "all") && !slices.Contains(wanted, f.suite) || !pattern.MatchString(f.name)
+	})
+	if len(figures) == 0 {
+		return nil, errors.New("-run: no figure of the suite matches")
+	}
+	return figures, nil
 }

@@ -32,7 +32,7 @@ type throughput struct {
 	run  func(ctx context.Context, e *env, n, concurrency int) (float64, error)
 }
 
-// throughputs are the curves of the plot. Peers may add theirs, as they do to peers.
+// throughputs are the curves of the plot; see plot_asynq.go, too.
 var throughputs = []throughput{{"dispatch", func(ctx context.Context, e *env, n, concurrency int) (float64, error) {
 	return onStore(func(ctx context.Context, _ *env, store *redisstore.Store, n int) (float64, error) {
 		w, err := backlog{n: n, options: placesFor(concurrency)}.work(ctx, store)
@@ -65,6 +65,7 @@ func plotThroughput(ctx context.Context, e *env, file string, progress io.Writer
 	p.X.Label.Text, p.Y.Label.Text = "concurrency", perSecond
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks(concurrencies)
 	p.Y.Min, p.Y.Tick.Marker = 0, plainTicks{}
+	p.Legend.Top, p.Legend.Left = true, true
 	for i, t := range throughputs {
 		points := make(plotter.XYs, 0, len(concurrencies))
 		for _, concurrency := range concurrencies {

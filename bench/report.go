@@ -62,7 +62,8 @@ func writeJSON(out io.Writer, all []measured) error {
 	return nil
 }
 
-// comparisons are figures of Dispatch that are read beside another one of its own.
+// comparisons are figures of Dispatch that are read beside another one of its own. The first entry of each counts, for those
+// have the same settings.
 var comparisons = [][2]string{
 	{"process/noop_rate", "process/noop"},
 	{"process/noop_concurrency", "process/noop"},
@@ -102,7 +103,7 @@ func (m measured) writeRow(w io.Writer, r *result) {
 	}
 	times := ""
 	if own := m.best(""); r.peer != "" && own != nil && r == m.best(r.peer) {
-		times = fmt.Sprintf("× %.2f", ratio(own.median(), r.median()))
+		times = fmt.Sprintf("× %.3g", ratio(own.median(), r.median()))
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.name, nameOf(r.peer), format(r.median()),
 		format(slices.Min(r.samples)), format(slices.Max(r.samples)), m.unit, times, r.how)
@@ -122,7 +123,7 @@ func format(v float64) string {
 func writeComparisons(w io.Writer, all []measured) {
 	medians := make(map[string]float64)
 	for _, m := range all {
-		if own := m.best(""); own != nil {
+		if own := m.results[0]; own.err == nil && len(own.samples) > 0 {
 			medians[m.name] = own.median()
 		}
 	}

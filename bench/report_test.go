@@ -86,7 +86,7 @@ func TestRowSaysWhyAnEntryIsLeftOut(t *testing.T) {
 	if !strings.Contains(text, "skipped: no PostgreSQL") {
 		t.Errorf("the reason is missing:\n%s", text)
 	}
-	if strings.Count(text, "× ") != 1 || !strings.Contains(text, "× 2.00") {
+	if strings.Count(text, "× ") != 1 || !strings.Contains(text, "× 2\t") {
 		t.Errorf("one ratio should stand there, beside the best entry:\n%s", text)
 	}
 }
@@ -116,7 +116,35 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("there are no such figures: %v", c)
 		}
 	}
-	if _, err := figuresOf("core,nothing"); err == nil {
-		t.Error("a suite that does not exist is taken")
+	for _, c := range [][2]string{{"core,nothing", ""}, {"core", "("}, {"core", "^idle/"}} {
+		if _, err := figuresOf(c[0], c[1]); err == nil {
+			t.Errorf("-suite %s -run %s is taken", c[0], c[1])
+		}
+	}
+	if figures, err := figuresOf("core,http", "^process/http$"); err != nil || len(figures) != 1 {
+		t.Errorf("got %d figures, %v", len(figures), err)
+	}
+}
+
+func TestOncePerRepeat(t *testing.T) {
+	e := &env{round: map[string]any{}}
+	calls, broken := 0, errors.New("broken")
+	ask := func(key string, err error) (int, error) {
+		return oncePerRepeat(e, key, func() (int, error) { calls++; return calls, err })
+	}
+	for range 2 {
+		if v, err := ask("a", nil); v != 1 || err != nil {
+			t.Errorf("got %d, %v", v, err)
+		}
+		if _, err := ask("b", broken); !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("measured %d times, want 2", calls)
+	}
+	e.round = map[string]any{}
+	if v, _ := ask("a", nil); v != 3 {
+		t.Error("the next repeat should measure again")
 	}
 }
