@@ -81,9 +81,11 @@ func bullmqRun(ctx context.Context, env *env, script string, args map[string]any
 	if err != nil {
 		return fmt.Errorf("%s: %w", script, err)
 	}
-	if err := json.Unmarshal(out, figures); err != nil {
+	var about struct{ Versions string }
+	if err := errors.Join(json.Unmarshal(out, figures), json.Unmarshal(out, &about)); err != nil {
 		return fmt.Errorf("%s printed %q: %w", script, out, err)
 	}
+	env.note("bullmq", "%s", about.Versions)
 	return nil
 }
 

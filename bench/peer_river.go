@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,7 +40,7 @@ func riverEntries(figureName string) []entry {
 		return entries
 	case "process/noop":
 		var entries []entry
-		for _, workers := range []int{50, 100, 500, 2000} {
+		for _, workers := range []int{100, 500, 2000} {
 			how := fmt.Sprintf("MaxWorkers %d, FetchCooldown %v, %s", workers, river.FetchCooldownMin, how)
 			entries = append(entries, entry{"river", how, riverRun(riverNoop(workers))})
 		}
@@ -87,6 +88,11 @@ func riverRun[T any](measure func(context.Context, *onRiver) (T, error)) func(co
 		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return none, err
 		}
+		var version string
+		if err := pool.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
+			return none, err
+		}
+		env.note("river", "PostgreSQL %s over a socket, with %s", version, strings.Join(postgresSettings, " "))
 		return measure(ctx, &onRiver{pool: pool, env: env, n: n})
 	}
 }

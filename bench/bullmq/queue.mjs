@@ -1,12 +1,13 @@
 // What the scripts share: their arguments, their connections, and queues of tasks that all contestants have.
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { Queue, Worker } from 'bullmq';
 import IORedis from 'ioredis';
 
 // args are what the bench asks for: redis, a URL; n tasks; payload, a JSON document; and more by the script.
 export const args = JSON.parse(process.argv[2]);
 
-// options of every connection, as BullMQ requires it for workers.
+// redis is a connection with the retries that BullMQ requires for workers.
 const redis = new IORedis(args.redis, { maxRetriesPerRequest: null });
 
 export const queue = new Queue('bench', { connection: redis });
@@ -70,6 +71,12 @@ export async function require(want) {
   }
 }
 
+// versions of what runs here, for the bench's report.
+function versions() {
+  const { dependencies } = JSON.parse(readFileSync(new URL('package.json', import.meta.url)));
+  return `BullMQ ${dependencies.bullmq}, Node.js ${process.version}`;
+}
+
 // report hands the figures to the bench, and ends all connections.
 export async function report(figures, w) {
   await w?.close();
@@ -78,5 +85,5 @@ export async function report(figures, w) {
     redis.disconnect();
     await once(redis, 'end');
   }
-  console.log(JSON.stringify(figures));
+  console.log(JSON.stringify({ ...figures, versions: versions() }));
 }
