@@ -41,7 +41,7 @@ func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int
 			return 0, err
 		}
 		window := time.Duration(n) * time.Second
-		if !sleepUntil(ctx, time.Now().Add(min(window, settlingTime))) { // until one leads and all have looked around
+		if !sleepUntil(ctx, time.Now().Add(min(window/2, settlingTime))) { // until one leads and all have looked around
 			return 0, context.Cause(ctx)
 		}
 		before, err := readCommandStats(ctx, e.redis())

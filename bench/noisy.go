@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ const (
 // receiver that takes 5 s.
 func noisyPickup(ctx context.Context, e *env, n int) (*histogram, error) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // until then the server does not notice that the client has gone
 		select {
 		case <-time.After(slowReceiver):
 		case <-r.Context().Done():
