@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,8 +19,9 @@ import (
 // childLimit ends a child that nobody has ended.
 const childLimit = 15 * time.Minute
 
-// childMain is the main function of a child.
-func childMain(config string, in io.Reader, out io.Writer) (err error) {
+// childMain is the main function of a child. It drains nothing unless it is told to stop: when it returns, the process ends,
+// and with the parent the server has gone, too.
+func childMain(config string, in io.Reader, out io.Writer) error {
 	var c childConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		return err
@@ -32,7 +32,6 @@ func childMain(config string, in io.Reader, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
 	w := childWork{late: newHistogram(), sleep: c.Sleep}
 	options := dispatch.Options{
 		Queues: c.Queues, GlobalConcurrency: c.Places, Observer: w.observe,
@@ -46,10 +45,10 @@ func childMain(config string, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	d.Handle(noop.Kind, &w)
-	defer d.Stop()
 	fmt.Fprintln(out, lineReady)
 	answers := json.NewEncoder(out)
 	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var err error
 		switch lines.Text() {
 		case lineStart:
 			err = d.Start(ctx)

@@ -53,6 +53,9 @@ func newEnv(ctx context.Context, url string, quick bool) (*env, error) {
 		e.close()
 		return nil, err
 	}
+	if url != "" { // leave it as it was found
+		e.stops = append(e.stops, func() { e.client.FlushDB(context.WithoutCancel(ctx)) })
+	}
 	return e, nil
 }
 
