@@ -23,13 +23,13 @@ func init() { peers = append(peers, asynqEntries) }
 func asynqEntries(figureName string) []entry {
 	switch figureName {
 	case "enqueue/single64":
-		return []entry{{"asynq", "", asynqEnqueue}}
+		return []entry{{"asynq", "Enqueue from 64 goroutines", asynqEnqueue}}
 	case "process/noop":
 		return asynqNoopEntries()
 	case "memory/pending":
-		return []entry{{"asynq", "", asynqMemory(0)}}
+		return []entry{{"asynq", "payload included", asynqMemory(0)}}
 	case "memory/scheduled":
-		return []entry{{"asynq", "", asynqMemory(24 * time.Hour)}}
+		return []entry{{"asynq", "payload included", asynqMemory(24 * time.Hour)}}
 	}
 	return asynqLatencyEntries(figureName)
 }

@@ -41,9 +41,9 @@ func bullmqEntries(figureName string) []entry {
 		}
 		return entries
 	case "memory/pending":
-		return []entry{{"bullmq", "", bullmqMemory(0)}}
+		return []entry{{"bullmq", "payload included", bullmqMemory(0)}}
 	case "memory/scheduled":
-		return []entry{{"bullmq", "", bullmqMemory(24 * time.Hour)}}
+		return []entry{{"bullmq", "payload included", bullmqMemory(24 * time.Hour)}}
 	}
 	return bullmqLatencyEntries(figureName)
 }

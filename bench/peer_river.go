@@ -30,11 +30,11 @@ func riverEntries(figureName string) []entry {
 	const how = "PostgreSQL without fsync"
 	switch figureName {
 	case "enqueue/single64":
-		return []entry{{"river", how, riverRun(riverInsert)}}
+		return []entry{{"river", "Insert from 64 goroutines, " + how, riverRun(riverInsert)}}
 	case "enqueue/many":
 		var entries []entry
 		for _, goroutines := range []int{1, 2, 4} {
-			how := fmt.Sprintf("InsertManyFast of %d by %d goroutines, %s", riverBatch, goroutines, how)
+			how := fmt.Sprintf("InsertManyFast of %d, %d at a time, %s", riverBatch, goroutines, how)
 			entries = append(entries, entry{"river", how, riverRun(riverInsertMany(goroutines))})
 		}
 		return entries
