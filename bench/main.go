@@ -1,109 +1,115 @@
-// Bench measures Dispatch on a real Redis: each figure several times, all figures in turn, medians and spread.
+// Bench measures Dispatch, its peers and the bare limits side by side, on one machine and in one run. See README.md.
 //
-//	go run .                    starts a redis-server of its own
-//	go run . -redis URL         uses one; its database should be empty
-//	go run . -quick             a short run, to see that everything works
-//	go run . -json              one line of JSON per figure
+//	go run .                        the core figures, on a redis-server of its own
+//	go run . -suite all -plots DIR  everything, with plots
+//	go run . -quick -suite all      a short run, to see that everything works; its figures say nothing
+//	go run . -json                  a line of JSON per figure and peer
+//	go run . -run noop -peers=false the figures of Dispatch and the limits whose names match
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
-	"runtime"
+	"os/signal"
+	"regexp"
 	"slices"
-	"time"
-
-	"github.com/dispatchkit/dispatch/internal/redistest"
-	"github.com/dispatchkit/dispatch/redisstore"
+	"strings"
+	"syscall"
 )
 
-// figure is one thing to measure. run measures it over n tasks, and checks that all was handled that should be.
-type figure struct {
-	name, unit string
-	n          int // tasks in a full run; a quick one has a tenth
-	run        func(ctx context.Context, store *redisstore.Store, n int) (value float64, err error)
-}
+// leastRepeats is how often each figure is measured at the least, for a median to mean something.
+const leastRepeats = 3
 
-var figures = []figure{
-	{"enqueue/many", "tasks/s", 200_000, enqueueMany},
-	{"enqueue/single64", "tasks/s", 100_000, enqueueSingle},
-	{"process/noop", "tasks/s", 100_000, processNoop},
-	{"latency/noisy_pickup_p99", "ms", 100_000, noisyPickup},
+type settings struct {
+	suite, only, redisURL, plots string
+	quick, asJSON, peers         bool
+	repeats                      int
 }
 
 func main() {
-	redisURL := flag.String("redis", "", "URL of a Redis server with an empty database; empty starts one")
-	quick := flag.Bool("quick", false, "a tenth of the tasks, once")
-	asJSON := flag.Bool("json", false, "one line of JSON per figure")
-	repeats := flag.Int("repeats", 5, "how often each figure is measured")
-	flag.Parse()
-	if *quick {
-		*repeats = 1
+	log.SetFlags(0)
+	if len(os.Args) == 3 && os.Args[1] == childFlag {
+		if err := childMain(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			log.Fatal("child: ", err)
+		}
+		return
 	}
-	if err := run(*redisURL, *repeats, *quick, *asJSON); err != nil {
+	var s settings
+	flag.StringVar(&s.suite, "suite", "core", strings.Join(suites, ", ")+" or all; several with commas")
+	flag.StringVar(&s.only, "run", "", "regular expression: only figures of the suite whose names match")
+	flag.BoolVar(&s.peers, "peers", true, "measure the peers, too")
+	flag.StringVar(&s.redisURL, "redis", "", "URL of a Redis server with an empty database, which is flushed; empty starts one")
+	flag.StringVar(&s.plots, "plots", "", "directory for plots, as SVG")
+	flag.BoolVar(&s.quick, "quick", false, "few tasks, once: to see that everything works")
+	flag.BoolVar(&s.asJSON, "json", false, "a line of JSON per figure and peer instead of tables")
+	flag.IntVar(&s.repeats, "repeats", leastRepeats, "how often each figure is measured, all of them in turn")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s, os.Stdout, os.Stderr); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(url string, repeats int, quick, asJSON bool) error {
-	if url == "" {
-		server, err := redistest.Launch(redistest.Config{})
-		if err != nil {
-			return err
-		}
-		defer server.Stop()
-		url = server.URL()
+func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
+	figures, err := figuresOf(s.suite, s.only)
+	if err != nil {
+		return err
 	}
-	samples := make(map[string][]float64)
-	for i := range repeats {
-		for _, f := range figures {
-			n := f.n
-			if quick {
-				n /= 10
-			}
-			value, err := measure(url, fmt.Sprintf("bench-%d-%d", os.Getpid(), i), f, n)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
-			samples[f.name] = append(samples[f.name], value)
-		}
+	if s.peers {
+		figures = withPeers(figures)
 	}
-	if !asJSON {
-		fmt.Printf("%s, %d CPUs, payload 128 B, %d repeats, figures in turn\n\n", runtime.Version(), runtime.NumCPU(), repeats)
-		fmt.Printf("%-26s %12s %12s %12s\n", "", "median", "min", "max")
+	switch {
+	case s.quick:
+		s.repeats = 1
+	case s.repeats < leastRepeats:
+		return fmt.Errorf("-repeats is %d; at least %d", s.repeats, leastRepeats)
 	}
-	for _, f := range figures {
-		report(f, samples[f.name], asJSON)
+	e, err := newEnv(ctx, s.redisURL, s.quick)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer e.close()
+	all := measure(ctx, e, figures, s.repeats, progress)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if s.asJSON {
+		err = writeJSON(out, all)
+	} else {
+		err = writeReport(ctx, out, e, s, all)
+	}
+	if err == nil && s.plots != "" {
+		err = writePlots(ctx, e, s.plots, progress)
+	}
+	return errors.Join(err, failures(all))
 }
 
-// measure runs one figure on a store of its own, so that none finds what another has left.
-func measure(url, prefix string, f figure, n int) (float64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	store, err := redisstore.Open(ctx, url, redisstore.Options{Prefix: prefix})
-	if err != nil {
-		return 0, err
-	}
-	defer store.Close()
-	value, err := f.run(ctx, store, n)
-	if err != nil {
-		return 0, err
-	}
-	return value, store.DeleteQueue(ctx, queue)
-}
+// suites are the parts of the whole.
+var suites = []string{"core", "http", "latency", "idle", "memory", "scale"}
 
-func report(f figure, samples []float64, asJSON bool) {
-	slices.Sort(samples)
-	median := samples[len(samples)/2]
-	if !asJSON {
-		fmt.Printf("%-26s %12.1f %12.1f %12.1f %s\n", f.name, median, samples[0], samples[len(samples)-1], f.unit)
-		return
+// figuresOf are the figures of some suites, of which only those whose names match.
+func figuresOf(names, only string) ([]figure, error) {
+	wanted := strings.Split(names, ",")
+	for _, name := range wanted {
+		if name != "all" && !slices.Contains(suites, name) {
+			return nil, fmt.Errorf("-suite: there is no %q, but %s and all", name, strings.Join(suites, ", "))
+		}
 	}
-	json.NewEncoder(os.Stdout).Encode(map[string]any{"name": f.name, "value": median, "unit": f.unit, "peer": ""})
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	figures := slices.DeleteFunc(catalogue(), func(f figure) bool {
+		return !slices.Contains(wanted, "all") && !slices.Contains(wanted, f.suite) || !pattern.MatchString(f.name)
+	})
+	if len(figures) == 0 {
+		return nil, errors.New("-run: no figure of the suite matches")
+	}
+	return figures, nil
 }
