@@ -63,6 +63,7 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	c := &Client{store: store, registry: registry, log: log, clock: clock, strict: strict, keep: keep, hear: func([]Hint) {}}
 	c.enqueues = groupCommit[*enqueuing]{
 		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
+		second: enqueueSecond,
 	}
 	c.announces = groupCommit[announcing]{
 		send: c.sendAnnounces, maxItems: announceBatchHints, maxBytes: 1, size: func(announcing) int { return 0 },

@@ -17,8 +17,10 @@ const (
 	// One script call takes about 3 µs of the store per task, so a batch of this size holds it for half a millisecond.
 	enqueueBatchTasks = 200
 	enqueueBatchBytes = 1 << 20
-	// enqueueLanes is how many batches of one EnqueueMany are in flight: one is encoded while another is stored.
-	enqueueLanes = 2
+	// enqueueLanes is how many batches of one EnqueueMany are in flight: one is encoded, one is on its way, one is stored.
+	enqueueLanes = 3
+	// enqueueSecond is how many calls of Enqueue make a second batch, while one is in flight.
+	enqueueSecond = 24
 	// enqueuePatience bounds one call to the store, whose refusals (a cluster that moves, a store that loads) it
 	// retries meanwhile.
 	enqueuePatience = 5 * time.Second
@@ -88,66 +90,87 @@ func (c *Client) EnqueueMany(ctx context.Context, tasks []Task) ([]Result, error
 	}
 	span := c.traceOf(ctx)
 	results := make([]Result, len(tasks))
-	batches := make(map[string]*bulk)
+	m := many{client: c, ctx: ctx, lanes: make(chan struct{}, enqueueLanes), failed: make(map[string]*atomic.Bool)}
+	gathered := make(map[string]*bulk)
 	for i, t := range tasks {
 		submission, err := c.submit(t)
 		results[i] = Result{ID: submission.ID, Err: err}
 		if err != nil {
 			continue
 		}
-		b := batches[submission.Queue]
+		submission.Task = span.onto(submission.Task)
+		b := gathered[submission.Queue]
+		if b != nil && !b.takes(&submission) {
+			m.send(b) // while the next one is made
+			b = nil
+		}
 		if b == nil {
 			b = &bulk{queue: submission.Queue}
-			batches[submission.Queue] = b
+			gathered[submission.Queue] = b
 		}
-		submission.Task = span.onto(submission.Task)
-		b.submissions = append(b.submissions, submission)
-		b.results = append(b.results, &results[i])
+		b.add(submission, &results[i])
 	}
-	var wait sync.WaitGroup
-	lanes := make(chan struct{}, enqueueLanes)
-	for _, b := range batches {
-		for len(b.submissions) > 0 {
-			part := b.cut()
-			if ctx.Err() != nil || b.failed.Load() {
-				part.fail(cmp.Or(ctx.Err(), errNotTried))
-				continue
-			}
-			lanes <- struct{}{}
-			wait.Go(func() {
-				if !c.storeBulk(ctx, part) {
-					b.failed.Store(true)
-				}
-				<-lanes
-			})
-		}
+	for _, b := range gathered {
+		m.send(b)
 	}
-	wait.Wait()
+	m.wait.Wait()
 	return results, nil
 }
 
-// bulk is tasks of one queue on their way into the store, and where their results go.
+// many is one call of EnqueueMany.
+type many struct {
+	client *Client
+	ctx    context.Context // the caller's
+	wait   sync.WaitGroup
+	lanes  chan struct{}
+	failed map[string]*atomic.Bool // by queue: a batch got no answer, and the store is not asked for the rest
+}
+
+// send stores a batch, on a goroutine that ends with it; it waits for a lane.
+func (m *many) send(b *bulk) {
+	failed := m.failed[b.queue]
+	if failed == nil {
+		failed = new(atomic.Bool)
+		m.failed[b.queue] = failed
+	}
+	if m.ctx.Err() != nil || failed.Load() {
+		b.fail(cmp.Or(m.ctx.Err(), errNotTried))
+		return
+	}
+	m.lanes <- struct{}{}
+	m.wait.Go(func() {
+		if !m.client.storeBulk(m.ctx, b) {
+			failed.Store(true)
+		}
+		<-m.lanes
+	})
+}
+
+var errNotTried = errors.New("dispatch: not stored: the store did not answer to an earlier batch of the call")
+
+// bulk is a batch of tasks of one queue on their way into the store, and where their results go.
 type bulk struct {
 	queue       string
 	submissions []Submission
 	results     []*Result
-	failed      atomic.Bool // a batch got no answer: the store is not asked for the rest
+	bytes       int
 }
 
-var errNotTried = errors.New("dispatch: not stored: the store did not answer to an earlier batch of the call")
+// takes says whether a batch has room for one task more. An empty one has for any.
+func (b *bulk) takes(s *Submission) bool {
+	return len(b.submissions) < enqueueBatchTasks && b.bytes+s.Task.size() <= enqueueBatchBytes
+}
+
+func (b *bulk) add(s Submission, r *Result) {
+	b.submissions = append(b.submissions, s)
+	b.results = append(b.results, r)
+	b.bytes += s.Task.size()
+}
 
 func (b *bulk) fail(err error) {
 	for _, r := range b.results {
 		r.Err = err
 	}
-}
-
-// cut takes one batch off b.
-func (b *bulk) cut() *bulk {
-	n := cutBatch(b.submissions, enqueueBatchTasks, enqueueBatchBytes, func(s Submission) int { return s.Task.size() })
-	part := &bulk{queue: b.queue, submissions: b.submissions[:n], results: b.results[:n]}
-	b.submissions, b.results = b.submissions[n:], b.results[n:]
-	return part
 }
 
 // storeBulk stores one batch and says whether the store answered.

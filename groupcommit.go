@@ -2,12 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// groupCommit gathers items per key and sends them in batches, at most one batch per key at a time: while one is in
-// flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together
-// leave together. A key with nothing to send holds no goroutine and no memory.
+// groupCommit gathers items per key and sends them in batches, one batch per key at a time: while one is in flight, the
+// next gathers. There is no timer, so an item that comes alone leaves at once and items that come together leave together. A
+// key with nothing to send holds no goroutine and no memory.
 //
 // send is called on a goroutine of the groupCommit's own, which lives until the key has nothing left. It returns when
 // its batch is over. The batch is send's to keep. A send that calls runtime.Goexit, as a test's FailNow does, is over too.
@@ -16,30 +17,49 @@ type groupCommit[T any] struct {
 	// A batch has at most maxItems items and, unless it has one item, at most maxBytes bytes by size.
 	maxItems, maxBytes int
 	size               func(T) int
+	// second is how many items have to gather for a second batch to leave while one is in flight; 0 is never. So who sends
+	// much keeps the receiver busy while answers are on their way, and who sends little sends few batches.
+	second int
 
-	mu       sync.Mutex
-	gathered map[string][]T // a key that is present has a sender
-	idle     chan struct{}  // closed when no key is present any more; nil unless somebody waits
+	mu   sync.Mutex
+	keys map[string]*gathering[T] // those with a sender
+	idle chan struct{}            // closed when no key is present any more; nil unless somebody waits
+}
+
+// gathering is what a groupCommit knows of a key.
+type gathering[T any] struct {
+	items   []T
+	senders int // 1, or 2
 }
 
 // add hands items over. It does not wait.
 func (g *groupCommit[T]) add(key string, items ...T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waiting, busy := g.gathered[key]
-	if g.gathered == nil {
-		g.gathered = make(map[string][]T)
+	if g.keys == nil {
+		g.keys = make(map[string]*gathering[T])
 	}
-	g.gathered[key] = append(waiting, items...)
-	if !busy {
-		go g.run(key)
+	k := g.keys[key]
+	if k == nil {
+		k = new(gathering[T])
+		g.keys[key] = k
 	}
+	k.items = append(k.items, items...)
+	if k.senders == 0 || k.senders == 1 && g.isSecond(k) {
+		k.senders++
+		go g.run(key, k)
+	}
+}
+
+// isSecond says whether enough has gathered for a second batch.
+func (g *groupCommit[T]) isSecond(k *gathering[T]) bool {
+	return g.second > 0 && len(k.items) >= g.second
 }
 
 // wait returns nil when nothing has gathered and nothing is on its way, or the error of ctx when that ends first.
 func (g *groupCommit[T]) wait(ctx context.Context) error {
 	g.mu.Lock()
-	if len(g.gathered) == 0 {
+	if len(g.keys) == 0 {
 		g.mu.Unlock()
 		return nil
 	}
@@ -60,43 +80,53 @@ func (g *groupCommit[T]) wait(ctx context.Context) error {
 func (g *groupCommit[T]) waiting(key string) []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]T(nil), g.gathered[key]...)
+	if k := g.keys[key]; k != nil {
+		return slices.Clone(k.items)
+	}
+	return nil
 }
 
-// run sends what has gathered for a key until there is nothing left. It is the key's goroutine.
-func (g *groupCommit[T]) run(key string) {
+// run sends what has gathered for a key until there is nothing left for it. It is one of the key's goroutines.
+func (g *groupCommit[T]) run(key string, k *gathering[T]) {
 	returned := false
 	defer func() {
 		if !returned {
-			go g.run(key) // Goexit in send cannot be stopped: the key goes to a new goroutine
+			go g.run(key, k) // Goexit in send cannot be stopped: the key goes to a new goroutine
 		}
 	}()
-	for batch := g.take(key); batch != nil; batch = g.take(key) {
+	for batch := g.take(key, k); batch != nil; batch = g.take(key, k) {
 		g.send(key, batch)
 	}
 	returned = true
 }
 
-// take removes the next batch of key, or ends the key and returns nil.
-func (g *groupCommit[T]) take(key string) []T {
+// take removes the next batch of a key, or ends a sender and returns nil.
+func (g *groupCommit[T]) take(key string, k *gathering[T]) []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waiting := g.gathered[key]
-	if len(waiting) == 0 {
-		delete(g.gathered, key)
-		if g.idle != nil && len(g.gathered) == 0 {
-			close(g.idle)
-			g.idle = nil
+	if len(k.items) == 0 || k.senders == 2 && !g.isSecond(k) {
+		k.senders--
+		if k.senders == 0 {
+			g.forget(key)
 		}
 		return nil
 	}
-	n := cutBatch(waiting, g.maxItems, g.maxBytes, g.size)
-	batch := waiting[:n:n]
-	g.gathered[key] = waiting[n:]
-	if n == len(waiting) {
-		g.gathered[key] = nil // so that the array does not grow for ever
+	n := cutBatch(k.items, g.maxItems, g.maxBytes, g.size)
+	batch := k.items[:n:n]
+	k.items = k.items[n:]
+	if len(k.items) == 0 {
+		k.items = nil // so that the array does not grow for ever
 	}
 	return batch
+}
+
+// forget drops a key without a sender. g.mu is held.
+func (g *groupCommit[T]) forget(key string) {
+	delete(g.keys, key)
+	if g.idle != nil && len(g.keys) == 0 {
+		close(g.idle)
+		g.idle = nil
+	}
 }
 
 // cutBatch is how many of the first items make one batch: at most maxItems and maxBytes, but at least one.

@@ -64,8 +64,8 @@ func TestGroupCommitGathersWhileOneIsInFlight(t *testing.T) {
 		if got, want := fmt.Sprint(sent.batches), "map[a:[[1] [2 3 4] [5 6 7]] b:[[1]]]"; got != want {
 			t.Errorf("sent %s, want %s", got, want)
 		}
-		if len(g.gathered) != 0 {
-			t.Errorf("%d keys are remembered with nothing to send", len(g.gathered))
+		if len(g.keys) != 0 {
+			t.Errorf("%d keys are remembered with nothing to send", len(g.keys))
 		}
 	})
 }
@@ -88,8 +88,8 @@ func TestGroupCommitCorners(t *testing.T) {
 		if got := fmt.Sprint(sent.batches); got != "map[a:[[again] [more]]]" {
 			t.Errorf("sent %s", got)
 		}
-		if sent.twice || len(g.gathered) != 0 {
-			t.Errorf("overlap: %v; %d keys left", sent.twice, len(g.gathered))
+		if sent.twice || len(g.keys) != 0 {
+			t.Errorf("overlap: %v; %d keys left", sent.twice, len(g.keys))
 		}
 	})
 }
@@ -114,8 +114,8 @@ func TestGroupCommitGoexit(t *testing.T) {
 		if err := g.wait(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := fmt.Sprint(sent.batches); got != "map[a:[[1 2] [3 4]]]" || sent.twice || len(g.gathered) != 0 {
-			t.Errorf("sent %s; overlap: %v; %d keys left", got, sent.twice, len(g.gathered))
+		if got := fmt.Sprint(sent.batches); got != "map[a:[[1 2] [3 4]]]" || sent.twice || len(g.keys) != 0 {
+			t.Errorf("sent %s; overlap: %v; %d keys left", got, sent.twice, len(g.keys))
 		}
 	})
 }
@@ -221,4 +221,54 @@ func TestGroupCommitStress(t *testing.T) {
 	if len(seen) != adders*each {
 		t.Errorf("%d items are sent, want %d", len(seen), adders*each)
 	}
+}
+
+// Enough that gathers while a batch is in flight makes a second one, and never a third.
+func TestGroupCommitSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inFlight, most := 0, 0
+		var mu sync.Mutex
+		var sizes []int
+		gate := make(chan struct{})
+		g := groupCommit[string]{maxItems: 10, maxBytes: 100, size: lengthOf, second: 3, send: func(_ string, batch []string) {
+			mu.Lock()
+			sizes = append(sizes, len(batch))
+			inFlight++
+			most = max(most, inFlight)
+			mu.Unlock()
+			<-gate
+			mu.Lock()
+			inFlight--
+			mu.Unlock()
+		}}
+		sent := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if got := fmt.Sprint(sizes); got != want {
+				t.Errorf("sent %s, want %s", got, want)
+			}
+		}
+		g.add("a", "1")
+		sent("[1]")
+		g.add("a", "2")
+		g.add("a", "3")
+		sent("[1]") // two are not enough
+		g.add("a", "4")
+		sent("[1 3]")
+		g.add("a", "5", "6", "7", "8")
+		sent("[1 3]") // never a third
+		gate <- struct{}{}
+		sent("[1 3 4]")
+		g.add("a", "9")
+		gate <- struct{}{}
+		sent("[1 3 4]") // one alone waits for the other
+		gate <- struct{}{}
+		sent("[1 3 4 1]")
+		gate <- struct{}{}
+		if err := g.wait(t.Context()); err != nil || most != 2 || len(g.keys) != 0 {
+			t.Errorf("%v; %d at once, %d keys left", err, most, len(g.keys))
+		}
+	})
 }

@@ -15,7 +15,7 @@ func TestIDForm(t *testing.T) {
 	var ids idSource
 	for i := range 1000 {
 		id := ids.next(start.Add(time.Duration(i) * time.Hour))
-		if len(id) != 20 || strings.Trim(string(id), idAlphabet) != "" || !taskIDPattern.MatchString(string(id)) {
+		if len(id) != 20 || strings.Trim(string(id), idAlphabet) != "" || validateTaskID("", id) != nil {
 			t.Fatalf("ID %q is not 20 characters of the alphabet", id)
 		}
 	}

@@ -169,8 +169,8 @@ func (o Options) validate() error {
 		return fieldErrorf("Options.Queues", "has %d names; at most %d, or none for all", len(o.Queues), maxServedQueues)
 	}
 	for _, q := range o.Queues {
-		if !queueNamePattern.MatchString(q) {
-			return fieldErrorf("Options.Queues", "%q does not match %s", clip(q, 120), queueNamePattern)
+		if err := validateQueueName("Options.Queues", q); err != nil {
+			return err
 		}
 	}
 	if o.Registry != nil && isNil(o.Registry) {

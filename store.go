@@ -29,9 +29,10 @@ type Store interface {
 
 // Enqueuer takes tasks in.
 type Enqueuer interface {
-	// Enqueue stores tasks of one queue, each on its own: one refused does not hold up the others. A queue that does
-	// not exist is created with default settings, or with o.Strict refused whole with ErrQueueNotFound. When the queue
-	// requires something else than o.Requires nothing is stored, and the answer says what it requires.
+	// Enqueue stores tasks of one queue, each on its own: one refused does not hold up the others. The ID of a task that is
+	// not Named was generated, and comes once in a call. A queue that does not exist is created with default settings, or
+	// with o.Strict refused whole with ErrQueueNotFound. When the queue requires something else than o.Requires nothing is
+	// stored, and the answer says what it requires.
 	//
 	// The error is about the call: with ErrUncertain some or all of the tasks may have been stored, with any other
 	// none were.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,12 +31,29 @@ const (
 	maxAttempts   = 1_000_000
 )
 
-var (
-	queueNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-	taskIDPattern    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,500}$`)
-	methods          = []string{"POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"}
-	bodyMethods      = []string{"POST", "PUT", "PATCH"}
+// The patterns of names, as messages tell them. Those that are on the way of each task are matched by consistsOf, which takes
+// a tenth of the time.
+const (
+	queueNamePattern  = `^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`
+	taskIDPattern     = `^[A-Za-z0-9_-]{1,500}$`
+	secretNamePattern = `^[A-Za-z0-9._/-]{0,100}$`
 )
+
+var (
+	methods     = []string{"POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"}
+	bodyMethods = []string{"POST", "PUT", "PATCH"}
+)
+
+// consistsOf says whether a text has only ASCII letters, digits and the given others.
+func consistsOf(text, others string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(others, c) >= 0) {
+			return false
+		}
+	}
+	return true
+}
 
 // isNil says whether a value of an interface type holds nothing, or a pointer or function that is nil.
 func isNil(v any) bool {
@@ -55,27 +71,25 @@ func validateQueueName(field, name string) error {
 	if name == "" {
 		return fieldErrorf(field, "is empty; the default queue is %q", DefaultQueue)
 	}
-	if !queueNamePattern.MatchString(name) {
+	if len(name) > 100 || !consistsOf(name, "._-") || !consistsOf(name[:1], "") {
 		return fieldErrorf(field, "%q does not match %s", clip(name, 120), queueNamePattern)
 	}
 	return nil
 }
-
-var secretNamePattern = regexp.MustCompile(`^[A-Za-z0-9._/-]{0,100}$`)
 
 // validateSecretName refuses what looks like a secret instead of its name, too.
 func validateSecretName(field, name string) error {
 	switch {
 	case strings.HasPrefix(name, "whsec_"):
 		return fieldErrorf(field, "is a secret; it takes the name of one, which Options.Secrets finds")
-	case !secretNamePattern.MatchString(name):
+	case len(name) > 100 || !consistsOf(name, "._/-"):
 		return fieldErrorf(field, "does not match %s", secretNamePattern)
 	}
 	return nil
 }
 
 func validateTaskID(field string, id TaskID) error {
-	if !taskIDPattern.MatchString(string(id)) {
+	if id == "" || len(id) > 500 || !consistsOf(string(id), "_-") {
 		return fieldErrorf(field, "%q does not match %s", clip(string(id), 120), taskIDPattern)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -309,4 +310,27 @@ func TestNewWithoutStore(t *testing.T) {
 	requireField(t, err, "Store")
 	_, err = NewClient(nil, ClientOptions{})
 	requireField(t, err, "Store")
+}
+
+// What is matched by hand is matched as the patterns say that the messages name.
+func TestNamePatterns(t *testing.T) {
+	texts := []string{"", "~", "a", "A9", "-a", "_a", ".a", "a.b-c_d", "a/b", "a b", "a\n", "é", "a\x00", "[", "`", "{", "@", "a:b"}
+	for _, n := range []int{99, 100, 101, 500, 501} {
+		texts = append(texts, strings.Repeat("x", n))
+	}
+	for _, tc := range []struct {
+		pattern string
+		check   func(text string) error
+	}{
+		{queueNamePattern, func(text string) error { return validateQueueName("f", text) }},
+		{taskIDPattern, func(text string) error { return validateTaskID("f", TaskID(text)) }},
+		{secretNamePattern, func(text string) error { return validateSecretName("f", text) }},
+	} {
+		pattern := regexp.MustCompile(tc.pattern)
+		for _, text := range texts {
+			if err := tc.check(text); (err == nil) != pattern.MatchString(text) {
+				t.Errorf("%q against %s: %v", text, tc.pattern, err)
+			}
+		}
+	}
 }

@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dispatchkit/dispatch"
 )
@@ -18,15 +20,16 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
-	args := make([]any, 5, 5+3*len(tasks))
+	args := make([]any, 6, 6+2*len(tasks))
 	args[0], args[1], args[2], args[3], args[4] = s.now(), "", number, formatResources(o.Requires), flag(o.Draining)
+	args[5] = dueArgs(tasks)
 	records := make([]string, len(tasks))
 	var err error
 	for i := range tasks {
 		if records[i], err = encodeRecord(&tasks[i]); err != nil {
 			return dispatch.EnqueueReply{}, err
 		}
-		args = append(args, (*string)(&tasks[i].ID), dueArg(&tasks[i].Task), &records[i]) // pointers cost no allocation each
+		args = append(args, (*string)(&tasks[i].ID), &records[i]) // pointers cost no allocation each
 	}
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.enqueueMemo(queue, lane)}
@@ -82,14 +85,28 @@ func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {
 	return out, nil
 }
 
-// atOnce is a delay of 0 ms. It is made once.
-var atOnce any = "0"
+// atOnce is a delay of 0 ms.
+const atOnce = "0"
 
-// dueArg is a delay in ms, or "@" and an instant.
-func dueArg(t *dispatch.Task) any {
-	if t.ScheduleTime.IsZero() && t.Delay == 0 {
+// dueArgs is the dueArg of each task, with spaces between, or atOnce for all.
+func dueArgs(tasks []dispatch.Submission) string {
+	later := func(s dispatch.Submission) bool { return s.Delay != 0 || !s.ScheduleTime.IsZero() }
+	if !slices.ContainsFunc(tasks, later) {
 		return atOnce
 	}
+	var out strings.Builder
+	out.Grow(16 * len(tasks))
+	for i := range tasks {
+		if i > 0 {
+			out.WriteByte(' ')
+		}
+		out.WriteString(dueArg(&tasks[i].Task))
+	}
+	return out.String()
+}
+
+// dueArg is a delay in ms, or "@" and an instant.
+func dueArg(t *dispatch.Task) string {
 	if t.ScheduleTime.IsZero() {
 		return strconv.FormatInt(ms(t.Delay), 10)
 	}

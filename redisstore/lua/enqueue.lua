@@ -13,7 +13,8 @@
 -- ARGV[3] number of this call, rising per memo
 -- ARGV[4] requires: what the caller takes the queue's to be
 -- ARGV[5] open   '1' = also into a queue that drains
--- ARGV[6..] repeated: task ID, when ('@' .. due ms, or delay in ms), flags and timeout and body of the record
+-- ARGV[6] when   of each task '@' .. due ms, or delay in ms, with spaces between; '0' = all at once
+-- ARGV[7..] repeated: task ID, flags and timeout and body of the record
 -- returns {1, moved 0 | 1, ms until the earliest task is due (below 0 = overdue), one digit per task} | {0} no such queue
 --         | {-1} a call with a higher number has run | {-2, requires} the queue's are others | {-3} the queue drains
 --         digits: 1 stored, 2 stored by an earlier run of this call, 3 name is live, 4 name has a tombstone
@@ -44,10 +45,8 @@ if (meta[3] or '') ~= ARGV[4] then
 elseif meta[4] and ARGV[5] ~= '1' then
   return {-3}
 end
-local due, records, codes, earliest, seen = {}, {}, {}, before, {}
-local moved = 0
-local ids, longer, instants = {}, longest, {} -- instants: numbers as text, each made once
-for i = 6, #ARGV, 3 do
+local ids, longer = {}, longest
+for i = 7, #ARGV, 2 do
   ids[#ids + 1] = ARGV[i]
 end
 local present = {}
@@ -58,7 +57,7 @@ else
   for n, id in ipairs(ids) do
     local length = redis.call('HSTRLEN', KEYS[2], id)
     present[n] = length > 0 and '' -- some other record
-    if length == STAMP + #ARGV[3 * n + 5] then
+    if length == STAMP + #ARGV[2 * n + 6] then
       present[n] = redis.call('HGET', KEYS[2], id)
     end
   end
@@ -75,43 +74,55 @@ local function over(id)
   end
 end
 
+local when = {} -- of each task, if not at once
+if ARGV[6] ~= '0' then
+  for text in string.gmatch(ARGV[6], '%S+') do
+    when[#when + 1] = text
+  end
+end
+local due, records, codes, earliest, seen = {}, {}, {}, before, {}
+local moved, k = 0, 0
 local stale = {{}, {}, {}} -- by index
+local atOnce, instants = string.format('%d', now), {} -- instants: as text, each made once
 for n, id in ipairs(ids) do
-  local when, record = ARGV[3 * n + 4], ARGV[3 * n + 5]
-  local stored = seen[id] or present[n]
-  local code = '1'
-  local same = stored and string.sub(stored, STAMP + 1) == record
-  local index = stored and not same and not seen[id] and over(id)
-  if stored and not index then
-    code = '3'
-    if same then
-      code = '2'
-      if before and tonumber(redis.call('ZSCORE', KEYS[1], id)) == before then
-        moved = 1 -- the answer that said so is lost
+  local record, code = ARGV[2 * n + 6], '1'
+  local named = string.byte(record, 1) % 2 == 1
+  if named or present[n] then
+    local stored = seen[id] or present[n]
+    local same = stored and string.sub(stored, STAMP + 1) == record
+    local index = stored and not same and not seen[id] and over(id)
+    if stored and not index then
+      code = '3'
+      if same then
+        code = '2'
+        if before and tonumber(redis.call('ZSCORE', KEYS[1], id)) == before then
+          moved = 1 -- the answer that said so is lost
+        end
       end
-    end
-  elseif string.byte(record, 1) % 2 == 1 then
-    local tombstone = tonumber(redis.call('ZSCORE', KEYS[3], id) or 0)
-    if tombstone > now then
+    elseif named and tonumber(redis.call('ZSCORE', KEYS[3], id) or 0) > now then
       code = '4'
+    end
+    if code == '1' and index then
+      table.insert(stale[index], id)
     end
   end
   if code == '1' then
-    local at
-    if string.byte(when, 1) == 64 then
-      at = math.max(tonumber(string.sub(when, 2)), now)
-    else
-      at = when == '0' and now or soon + tonumber(when)
+    local at, text = now, atOnce
+    if when[n] and when[n] ~= '0' then
+      at = string.byte(when[n], 1) == 64 and math.max(tonumber(string.sub(when[n], 2)), now) or soon + tonumber(when[n])
+      instants[at] = instants[at] or string.format('%d', at)
+      text = instants[at]
     end
-    local k, stamped = #due, fresh .. record
-    instants[at] = instants[at] or string.format('%d', at)
-    due[k + 1], due[k + 2] = instants[at], id
+    local stamped = fresh .. record
+    due[k + 1], due[k + 2] = text, id
     records[k + 1], records[k + 2] = id, stamped
-    seen[id] = stamped
-    if index then
-      table.insert(stale[index], id)
+    k = k + 2
+    if named then
+      seen[id] = stamped
     end
-    longer = math.max(longer, #stamped)
+    if #stamped > longer then
+      longer = #stamped
+    end
     if not earliest or at < earliest then
       earliest = at
     end

@@ -150,10 +150,13 @@ func (r *random) enqueueSome() {
 	for range 1 + r.IntN(5) {
 		r.nonce++
 		s := submit(fmt.Sprintf("t%02d", r.IntN(25)), after(r.millis(20*time.Second)), sized(r.IntN(3)))
-		if r.IntN(2) == 0 {
+		first := slices.IndexFunc(batch, func(other dispatch.Submission) bool { return other.ID == s.ID })
+		if r.IntN(2) == 0 || first >= 0 {
 			named(r.nonce)(&s)
 		}
-		batch = append(batch, s)
+		if first < 0 || batch[first].Named { // an ID that was generated comes once in a call
+			batch = append(batch, s)
+		}
 	}
 	r.last = batch
 	r.submitBatch(batch)
