@@ -160,10 +160,10 @@ func TestEnqueueCallsCoalesce(t *testing.T) {
 		close(gate)
 		wait.Wait()
 		close(ids)
-		if n := b.store.count("Enqueue"); n != 4 { // 1, 200, 200, 100
+		if n := b.store.count("Enqueue"); n != 5 { // 1, 24, 200, 200, 76
 			t.Errorf("501 calls make %d trips", n)
 		}
-		if n := b.store.count("Announce"); n < 1 || n > 4 {
+		if n := b.store.count("Announce"); n < 1 || n > 5 {
 			t.Errorf("%d announcements", n)
 		}
 		all := make(map[dispatch.TaskID]bool)

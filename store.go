@@ -233,7 +233,7 @@ type SettleReply struct {
 	// Applied says for each item whether its lease was current and the outcome is stored. Dropped says of those that were to
 	// bring their task back that it is gone instead: it was purged meanwhile, or is older than the queue's TaskTTL.
 	Applied, Dropped []bool
-	// Moved and Wait are as in EnqueueReply: tasks that were retried or released are due again.
+	// Moved is as in EnqueueReply: tasks that were retried or released are due again. Wait is so only with that.
 	Moved bool
 	Wait  time.Duration
 }

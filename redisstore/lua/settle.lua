@@ -17,14 +17,16 @@
 -- ARGV[8..] repeated: task ID, lease, and with spaces between: outcome (ok, retry, dead, release, return), ms (delay; ok,
 --           dead: retention, 0 = gone), ms of its tombstone (0 = none), and, unless it is as it was, progress
 -- returns {1, one digit per outcome (1 applied, 2 applied, and the task is gone for its age or a purge, 0 lease is not
---          current), moved 0 | 1,
---          ms until the earliest task is due, ms until the earliest expiry, if this call added it, or -1}
+--          current), moved 0 | 1, if so
+--          ms until the earliest task is due, and ms until the earliest expiry, if this call added it, or -1}
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(outcomes * log n)
 local now, _, soon = clock(ARGV[1])
-local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-local before = tonumber(head[2])
-local earliest = before
+
+-- before is when the earliest task was due before this call. Who asks has the score made text, which takes 2 us.
+local function before()
+  return tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
+end
 
 if ARGV[2] ~= '0' then
   local memo = redis.call('GET', KEYS[10])
@@ -37,7 +39,7 @@ if ARGV[2] ~= '0' then
         expiry = wait
       end
     end
-    return {1, codes, 1, untilDue(before, now), expiry}
+    return {1, codes, 1, untilDue(before(), now), expiry}
   end
 end
 
@@ -46,7 +48,7 @@ local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
 local codes, closed, gone, state = {}, {}, {}, {}
-local due, done, dead, names, taken, expiry = {}, {}, {}, {}, {}, nil
+local due, done, dead, names, taken, expiry, earliest = {}, {}, {}, {}, {}, nil, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0, ['return'] = 0, expired = 0, purged = 0}
 
 local awaited, ended = (tonumber(meta[4]) or 0) > now, {} -- does somebody wait; what does not come back, if so
@@ -136,6 +138,13 @@ if expiry then
   end
 end
 
+local moved = false
+if earliest then
+  local first = before()
+  moved = not first or earliest < first
+  earliest = moved and earliest or first
+end
+
 -- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses.
 if #closed > 0 then
   redis.call('ZREM', KEYS[2], unpack(closed))
@@ -175,8 +184,4 @@ if #ended > 0 then
   -- Whoever may not publish there still settles: then those who wait find out when they look again.
   redis.pcall('PUBLISH', ARGV[6], ARGV[7] .. ' ' .. table.concat(ended, ' '))
 end
-local moved = 0
-if earliest ~= before then
-  moved = 1
-end
-return {1, codes, moved, untilDue(earliest, now), expiry and math.max(expiry - now, 0) or -1}
+return {1, codes, moved and 1 or 0, untilDue(earliest, now), expiry and math.max(expiry - now, 0) or -1}

@@ -209,7 +209,6 @@ func movedBySettle(e *env) {
 	l := e.one(alice, "d")
 	r := e.applied(alice, ended(l, dispatch.Succeeded, 0))
 	equal(e, "moved", r.Moved, false)
-	equal(e, "wait", r.Wait, time.Second)
 }
 
 func mixedOutcomes(e *env) {
