@@ -82,7 +82,7 @@ func (s *Store) run(ctx context.Context, mode persistence, sc *script, keys []st
 	var reply any
 	err := s.persist(ctx, mode, func(ctx context.Context) error {
 		var err error
-		reply, err = s.client.EvalSha(ctx, sc.sha, keys, args...).Result()
+		reply, err = s.evalSha(ctx, sc.sha, keys, args)
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// Flushed, restarted or failed over. EVAL brings the text, and the server keeps it.
 			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()

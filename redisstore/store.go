@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,6 +36,7 @@ type Store struct {
 	log     *slog.Logger
 	scripts scripts
 	lanes   lanes
+	convoys sync.Map // *redis.Client of a server → *convoy
 	vacant  bell // rings when the leadership was given up
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.

@@ -1,7 +1,8 @@
 -- claim: lease due tasks of one queue, each under a new token.
 -- KEYS[1] due    zset  score = due ms
 -- KEYS[2] leased zset  score = lease end ms
--- KEYS[3] leases hash  task ID -> token, worker, claim number, attempt, if it was to be run at once ms of when that was asked
+-- KEYS[3] leases hash  task ID -> token, worker, claim number, attempt ("+" if the task has progress), and if it was to be
+--                      run at once ms of when that was asked
 -- KEYS[4] tasks  hash  task ID -> record
 -- KEYS[5] state  hash  task ID -> progress
 -- KEYS[6] names  zset  tombstones of named tasks, score = expiry ms
@@ -146,9 +147,9 @@ if count > 0 then
   local grace, longest, initial, format = tonumber(ARGV[6]), 60000, holder .. '1', string.format
   local ends, held, endings = {}, {}, {} -- endings: of leases, as text, by the timeout in a record; many have the same
   for i, id in ipairs(leased) do
-    local progress, record = progresses[i], records[i]
+    local record, worn = records[i], progresses[i] ~= '' and progresses[i]
     local timeout = string.byte(record, 1) == 1 and string.sub(record, 13, 16) or ''
-    local lease = format('%d', token + i - 1) .. (progress and holder .. attempts(progress) + 1 or initial)
+    local lease = format('%d', token + i - 1) .. (worn and holder .. attempts(worn) + 1 .. '+' or initial)
     if i <= count - charged then
       lease = lease .. ' ' .. format('%d', asked(tonumber(dues[i]))) -- settle may have to give that back
     end

@@ -1,7 +1,7 @@
 -- settle: apply the outcomes of attempts at tasks of one queue, each only if its lease is the current one.
 -- KEYS[1] due    zset  score = due ms
 -- KEYS[2] leased zset  score = lease end ms
--- KEYS[3] leases hash  task ID -> lease
+-- KEYS[3] leases hash  task ID -> lease, which ends with " 1" if the task has no progress
 -- KEYS[4] tasks  hash  task ID -> record
 -- KEYS[5] state  hash  task ID -> progress
 -- KEYS[6] done   zset  succeeded and retained, score = expiry ms
@@ -28,7 +28,18 @@ local function before()
   return tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
 end
 
-if ARGV[2] ~= '0' then
+local ids = {}
+for i = 8, #ARGV, 3 do
+  ids[#ids + 1] = ARGV[i]
+end
+local leases = redis.call('HMGET', KEYS[3], unpack(ids))
+
+-- A settle that was sent twice: the same answer. Its leases were closed, so who finds all of them was not sent before.
+local current = 0
+while current < #ids and leases[current + 1] == ARGV[3 * current + 9] do
+  current = current + 1
+end
+if ARGV[2] ~= '0' and current < #ids then
   local memo = redis.call('GET', KEYS[10])
   local last, codes = string.match(memo or '', '^(%d+) (%d+)$')
   if last == ARGV[2] then
@@ -47,7 +58,7 @@ local meta = redis.call('HMGET', KEYS[9], 'generation', 'tombstone', 'ttl', 'awa
 local generation, ttl = (tonumber(meta[1]) or 1), (tonumber(meta[3]) or 0)
 
 -- Decide everything first. An outcome of one task may come twice in a call; the second has no lease.
-local codes, closed, gone, state = {}, {}, {}, {}
+local codes, closed, gone, worn, state = {}, {}, {}, {}, {} -- worn: those that are gone and have progress
 local due, done, dead, names, taken, expiry, earliest = {}, {}, {}, {}, {}, nil, nil
 local count = {ok = 0, retry = 0, dead = 0, release = 0, ['return'] = 0, expired = 0, purged = 0}
 
@@ -73,11 +84,6 @@ local function read(text)
   return e.outcome, e.ms, e.kept, e.progress
 end
 
-local ids = {}
-for i = 8, #ARGV, 3 do
-  ids[#ids + 1] = ARGV[i]
-end
-local leases = redis.call('HMGET', KEYS[3], unpack(ids))
 for n, id in ipairs(ids) do
   local code = '0'
   if not taken[id] and leases[n] == ARGV[3 * n + 6] then
@@ -111,6 +117,9 @@ for n, id in ipairs(ids) do
       end
       if ms <= 0 then
         gone[#gone + 1] = id
+        if string.sub(leases[n], -2) ~= ' 1' then
+          worn[#worn + 1] = id
+        end
       elseif outcome == 'ok' then
         keep(done, now + ms, id)
       else
@@ -151,7 +160,9 @@ if #closed > 0 then
   redis.call('HDEL', KEYS[3], unpack(closed))
   if #gone > 0 then
     redis.call('HDEL', KEYS[4], unpack(gone))
-    redis.call('HDEL', KEYS[5], unpack(gone))
+  end
+  if #worn > 0 then
+    redis.call('HDEL', KEYS[5], unpack(worn))
   end
   if #due > 0 then
     redis.call('ZADD', KEYS[1], unpack(due))
