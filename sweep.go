@@ -22,7 +22,7 @@ func (t *term) sweep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		hints, err := t.d.readNotes(ctx, t.d.opts.SweepInterval/2)
+		hints, err := t.d.readNotes(ctx, t.d.opts.SweepInterval) // mostly those that reconcileLoop has read: they tell what comes, too
 		if err != nil {
 			continue // readNotes has told
 		}

@@ -42,11 +42,13 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	now := in.int()
 	out := &dispatch.ClaimReply{Next: wait(in.int()), LeaseEnd: wait(in.int())}
 	out.Block, out.Wait = dispatch.Block(in.string()), wait(in.int())
-	version, settings, paused, created := in.int(), in.string(), in.int(), in.int()
+	settings := in.array()
 	out.Skip, out.Urgent = int(in.int()), in.int() == 1
 	var unreadable error
-	if settings != "" {
-		q, err := decodeSettings(settings)
+	if settings.left() > 0 {
+		version, config, paused, created := settings.int(), settings.string(), settings.int(), settings.int()
+		in.fails(settings.err)
+		q, err := decodeSettings(config)
 		if err != nil {
 			// Settings of a newer version: without them no task can be run as the queue wants it.
 			unreadable, q = fmt.Errorf("redisstore: settings of queue %s: %w", queue, err), new(dispatch.Queue)
@@ -57,7 +59,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 		}
 	}
 	ids, leases, dues := in.string(), in.string(), in.string()
-	records, progresses := in.strings(), in.strings()
+	records, progresses := in.array().items, in.array().items
 	if len(progresses) == 0 {
 		progresses = make([]any, len(records))
 	}

@@ -11,8 +11,10 @@ const (
 	// convoyAfter is how many script calls to one server are on their way, each on a connection of its own, before those
 	// that come meanwhile travel together. A process that works on one queue has no more than that.
 	convoyAfter = 3
-	// convoyCalls is the most calls that travel together: a server answers none of them before it has run them all.
-	convoyCalls = 16
+	// convoyBytes is the longest pipeline, and a call of more than a quarter of that travels alone: it costs more than its way.
+	// A server, and one that only pretends to be Redis, takes as much in at once, before it writes the first answer; who has
+	// no more to send is ready to read that.
+	convoyBytes = 4000
 )
 
 // convoy is what travels to one server. Where thousands of queues have a task now and then, each call is small, and the
@@ -28,10 +30,11 @@ type convoy struct {
 
 // travelling is a call that waits for its pipeline, and then for its answer.
 type travelling struct {
-	ctx  context.Context // the caller's: its end keeps a call from leaving
-	sha  string
-	keys []string
-	args []any
+	ctx   context.Context // the caller's: its end keeps a call from leaving
+	sha   string
+	keys  []string
+	args  []any
+	bytes int
 
 	answered chan struct{} // closed once reply and err are set
 	reply    any
@@ -61,11 +64,14 @@ func (s *Store) convoyOf(ctx context.Context, key string) *convoy {
 
 // evalSha runs a script that the server knows by its hash.
 func (s *Store) evalSha(ctx context.Context, sha string, keys []string, args []any) (any, error) {
-	c := s.convoyOf(ctx, keys[0])
+	var c *convoy
+	t := &travelling{ctx: ctx, sha: sha, keys: keys, args: args, bytes: callBytes(keys, args)}
+	if t.bytes <= convoyBytes/4 {
+		c = s.convoyOf(ctx, keys[0])
+	}
 	if c == nil {
 		return s.client.EvalSha(ctx, sha, keys, args...).Result()
 	}
-	t := &travelling{ctx: ctx, sha: sha, keys: keys, args: args}
 	if c.enter(t) {
 		defer c.leave()
 		return s.client.EvalSha(ctx, sha, keys, args...).Result()
@@ -79,6 +85,24 @@ func (s *Store) evalSha(ctx context.Context, sha string, keys []string, args []a
 		return s.client.EvalSha(ctx, sha, keys, args...).Result() // which knows the way
 	}
 	return t.reply, t.err
+}
+
+// callBytes is about how long a call is on its way, or more.
+func callBytes(keys []string, args []any) int {
+	const each, longest = 10, 20 // what goes with a value, and a number
+	n := 80 + (each+longest)*len(args)
+	for _, key := range keys {
+		n += each + len(key)
+	}
+	for _, arg := range args {
+		switch text := arg.(type) {
+		case string:
+			n += len(text)
+		case *string:
+			n += len(*text)
+		}
+	}
+	return n
 }
 
 // redirections are how a node of a cluster says that a slot is elsewhere, or about to be.
@@ -112,7 +136,10 @@ func (c *convoy) leave() {
 func (c *convoy) take() []*travelling {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.waiting), convoyCalls)
+	n := 0
+	for bytes := 0; n < len(c.waiting) && bytes+c.waiting[n].bytes <= convoyBytes; n++ {
+		bytes += c.waiting[n].bytes
+	}
 	if n == 0 {
 		c.sent--
 		return nil

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strconv"
@@ -19,7 +20,20 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		var first error
+		for _, cmd := range cmds { // one by one, as far as scripts go
+			if scriptName(cmd) == "" {
+				return next(ctx, cmds)
+			}
+			err := h(ctx, scriptName(cmd), cmd, func(ctx context.Context, cmd redis.Cmder) error {
+				return next(ctx, []redis.Cmder{cmd})
+			})
+			cmd.SetErr(err)
+			first = cmp.Or(first, err)
+		}
+		return first
+	}
 }
 
 // allScripts are the scripts in the order of their names.

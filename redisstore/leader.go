@@ -19,8 +19,9 @@ type ElectorOptions struct {
 	// TTL is how long a leader that has died keeps others from leading; 0 means 15 s, and 10 ms is the least. It is
 	// renewed every third of it.
 	TTL time.Duration
-	// Retry is the longest pause between two tries to be elected; 0 means 2 s. Somebody who resigns is heard of at once
-	// while the store listens.
+	// Retry is the longest pause between two tries to be elected while nobody leads; 0 means 2 s. While somebody does, a try
+	// follows at most that long after that leadership could have ended. Somebody who resigns is heard of at once while the
+	// store listens.
 	Retry time.Duration
 	// Clock measures how long a leadership is to be trusted; nil means the real one. It is never compared with that of
 	// another machine.
@@ -126,7 +127,7 @@ func (e *Elector) campaign(ctx context.Context, id cluster.WorkerID) (*tenure, e
 	for {
 		vacant := e.store.vacant.waiter() // before the try: what comes after it is not missed
 		start := e.clock.Now()
-		won, err := e.try(ctx, id)
+		won, taken, err := e.try(ctx, id)
 		until := e.trusted(start)
 		switch {
 		case ctx.Err() != nil:
@@ -142,21 +143,27 @@ func (e *Elector) campaign(ctx context.Context, id cluster.WorkerID) (*tenure, e
 			e.log.Warn("redisstore: election failed; trying again", "worker", id, "error", err)
 		}
 		failing = err != nil
-		if err := e.rest(ctx, vacant); err != nil {
+		if err := e.rest(ctx, taken, vacant); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (e *Elector) try(ctx context.Context, id cluster.WorkerID) (bool, error) {
+// try says whether it has won, and if not, for how long the leadership is another's at least.
+func (e *Elector) try(ctx context.Context, id cluster.WorkerID) (won bool, taken time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(e.ttl/2, patience))
 	defer cancel()
-	return e.store.AcquireLeadership(ctx, id, e.ttl)
+	if taken, err = e.store.leadershipTaken(ctx, id); taken > 0 || err != nil {
+		return false, taken, err
+	}
+	won, err = e.store.AcquireLeadership(ctx, id, e.ttl)
+	return won, 0, err
 }
 
-// rest waits for the next try.
-func (e *Elector) rest(ctx context.Context, vacant <-chan struct{}) error {
-	timer := e.clock.NewTimer(jittered(e.retry))
+// rest waits for the next try. A leadership that is another's is not asked for before it can end: so many who wait cost
+// little.
+func (e *Elector) rest(ctx context.Context, taken time.Duration, vacant <-chan struct{}) error {
+	timer := e.clock.NewTimer(taken + jittered(e.retry))
 	defer timer.Stop()
 	select {
 	case <-timer.Chan():

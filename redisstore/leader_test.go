@@ -185,7 +185,7 @@ func TestElectorHonoursItsContext(t *testing.T) {
 			_, err := e.Acquire(ctx)
 			ended <- err
 		}()
-		eventually(t, "several tries", func() bool { return f.sent("set") >= 4 })
+		eventually(t, "a look", func() bool { return f.sent("pttl") >= 1 })
 		cancel()
 		if err := receive(t, ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
@@ -296,5 +296,41 @@ func TestElectorsTakeTurns(t *testing.T) {
 		}
 		wait.Wait()
 		leaderIs(t, s, "")
+	})
+}
+
+// Who waits for a leadership that is another's asks for it when it can end, and not before.
+func TestElectorWaitsForTheEnd(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		if won, err := s.AcquireLeadership(t.Context(), bob, 10*time.Second); err != nil || !won {
+			t.Fatal(won, err)
+		}
+		tries := f.sent("set")
+		clock := clockwork.NewFakeClock()
+		e := s.Elector(ElectorOptions{Clock: clock, Retry: 20 * time.Millisecond})
+		ctx, cancel := context.WithCancel(as(t, alice))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.Acquire(ctx)
+			ended <- err
+		}()
+		for looks := range 3 {
+			ok(t, clock.BlockUntilContext(t.Context(), 1))
+			if n := f.sent("pttl"); n != looks+1 || f.sent("set") != tries {
+				t.Fatalf("%d looks and %d tries after %d ends", n, f.sent("set")-tries, looks)
+			}
+			clock.Advance(9 * time.Second) // the server counts a little less
+			ok(t, clock.BlockUntilContext(t.Context(), 1))
+			if n := f.sent("pttl"); n != looks+1 {
+				t.Fatalf("looked %d times before the leadership can end", n)
+			}
+			clock.Advance(1100 * time.Millisecond)
+			eventually(t, "the next look", func() bool { return f.sent("pttl") == looks+2 })
+		}
+		cancel()
+		if err := receive(t, ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
 	})
 }

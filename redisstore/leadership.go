@@ -9,6 +9,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/cluster"
@@ -66,6 +67,24 @@ func checkTTL(field string, ttl time.Duration) error {
 		return &dispatch.FieldError{Field: field, Problem: fmt.Sprintf("is less than %v", shortestTTL)}
 	}
 	return nil
+}
+
+// leadershipTaken is how long the leadership is another worker's, unless it is renewed; 0 if it is not. That costs less than
+// to ask for it.
+func (s *Store) leadershipTaken(ctx context.Context, id cluster.WorkerID) (left time.Duration, err error) {
+	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
+		leader, err := s.client.Get(ctx, s.leaderKey()).Result()
+		if errors.Is(err, redis.Nil) || leader == string(id) {
+			left = 0
+			return nil
+		}
+		if err == nil {
+			left, err = s.client.PTTL(ctx, s.leaderKey()).Result()
+			left = max(left, 0) // below 0: it has just ended, or has no end
+		}
+		return err
+	})
+	return left, err
 }
 
 // prolong moves the end of a leadership, if it is this worker's.

@@ -118,6 +118,13 @@ func (r *reply) fail(want string, got any) {
 	}
 }
 
+// fails keeps an error, if it is the first.
+func (r *reply) fails(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
 func (r *reply) left() int { return len(r.items) }
 
 func (r *reply) next() any {
@@ -158,14 +165,14 @@ func (r *reply) string() string {
 	return text
 }
 
-// strings is an array of strings, each of which the reader has yet to look at.
-func (r *reply) strings() []any {
+// array is an array within the answer.
+func (r *reply) array() *reply {
 	v := r.next()
 	items, ok := v.([]any)
-	if !ok && r.err == nil {
+	if !ok {
 		r.fail("an array", v)
 	}
-	return items
+	return &reply{script: r.script, items: items}
 }
 
 // digits turns one digit per item into whether it is '1'.

@@ -37,7 +37,7 @@ type Store struct {
 	scripts scripts
 	lanes   lanes
 	convoys sync.Map // *redis.Client of a server → *convoy
-	vacant  bell // rings when the leadership was given up
+	vacant  bell     // rings when the leadership was given up
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
 	now func() string

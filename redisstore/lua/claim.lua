@@ -21,9 +21,9 @@
 -- ARGV[11] tombstone ms, of named tasks that are dropped for their age; 0 = none
 -- ARGV[12] fresh '1' = leave tasks alone that are to be run at once and were passed on
 -- returns {1, now ms, ms until the next task is due or -1, ms until the earliest lease ends or -1,
---          block, ms until a token, settings version, settings or '', paused 0 | 1, created ms, skip next time,
---          1 if tasks that are to be run at once are left or 0, and of the tasks: IDs, with spaces between, leases, with
---          line ends, due ms, with spaces, {records}, {progress or '' of each}, which is empty if none has any}
+--          block, ms until a token, {settings version, settings, paused 0 | 1, created ms} or {} if the caller knows them,
+--          skip next time, 1 if tasks that are to be run at once are left or 0, and of the tasks: IDs, with spaces
+--          between, leases, with line ends, due ms, with spaces, {records}, {progress or '' of each}, or {} for none}
 --         | {0} no such queue | {-1} a claim with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled; leased and leases hold the same IDs
 -- cost    O(budget * log n)
@@ -37,19 +37,21 @@ if not meta[1] then
 end
 local interval, burst = effective((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
 
-local out = {1, now, -1, -1, '', 0, tonumber(meta[1]), '', (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0), 0, 0}
-out[8] = meta[1] ~= ARGV[8] and redis.call('HGET', KEYS[7], 'config') or ''
+local out = {1, now, -1, -1, '', 0, {}, 0, 0}
+if meta[1] ~= ARGV[8] then
+  out[7] = {tonumber(meta[1]), redis.call('HGET', KEYS[7], 'config'), (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
+end
 
 -- `ending` is when the earliest lease ends, if that is known: who looks at it has the score made text, which takes 2 us.
 local function answer(ending, ids, leases, dues, records, progresses)
   local urgent
   out[3], urgent = untilFirst(KEYS[1], now, fresh)
-  out[4], out[12] = ending and ending - now or untilFirst(KEYS[2], now), urgent and 1 or 0
+  out[4], out[9] = ending and ending - now or untilFirst(KEYS[2], now), urgent and 1 or 0
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
   end
-  out[13], out[14], out[15] = table.concat(ids, ' '), table.concat(leases, '\n'), table.concat(dues, ' ')
-  out[16], out[17] = records, progresses
+  out[10], out[11], out[12] = table.concat(ids, ' '), table.concat(leases, '\n'), table.concat(dues, ' ')
+  out[13], out[14] = records, progresses
   return out
 end
 
@@ -73,16 +75,14 @@ out[5] = block
 -- a lease of no more than the grace; the caller puts it off. What does not fit is passed over, to a depth. Records are
 -- read many at once, but no more than surely fit into the bytes: the queue knows its longest.
 local generation, ttl = tonumber(meta[2]), (tonumber(meta[14]) or 0)
-local readable = string.char(1) .. bytes(generation, 4) -- how a record begins that is of this format, and not purged
+local fine = prefix(generation)
 local leased, dues, records, progresses = {}, {}, {}, {}
 local dropped, named, size, passed, aged = {}, {}, 0, 0, 0
 local free = ARGV[9] ~= '-' and amounts(ARGV[9])
 local depth = free and math.min(2 * wanted + 100, 500) or wanted
 local ids, scores = first(KEYS[1], fresh, places > 0 and now or -1, skip, depth)
 local hasProgress = #ids > 0 and redis.call('HLEN', KEYS[5]) > 0
-local step = math.max(math.floor(limit / math.max((tonumber(meta[11]) or limit), 1)), 1)
-step = math.min(step, free and wanted or #ids)
-local read, base, n = {}, 0, 1
+local read, base, n, step = {}, 0, 1, readable(#ids, limit, tonumber(meta[11]) or limit, free and wanted or #ids)
 for i, id in ipairs(ids) do
   if n > wanted then
     break
@@ -93,7 +93,7 @@ for i, id in ipairs(ids) do
   end
   local record = read[i - base]
   local over = not record and 'lost'
-  if record and (ttl > 0 or string.sub(record, 1, 5) ~= readable) then
+  if record and (ttl > 0 or string.sub(record, 1, 5) ~= fine) then
     over = fate(record, generation, ttl, now)
   end
   if over then
@@ -122,7 +122,7 @@ for i, id in ipairs(ids) do
 end
 if #leased < places then
   out[5] = passed + skip > 0 and 'capacity' or '' -- the limit was not what ended it
-  out[11] = #ids >= depth and passed + skip or 0
+  out[8] = #ids >= depth and passed + skip or 0
 end
 
 -- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses, so that
@@ -166,7 +166,7 @@ if count > 0 then
   if fresh or passed + skip > 0 then
     redis.call('ZREM', KEYS[1], unpack(leased))
   else
-    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, count - 1) -- they are the first: several times as fast
+    redis.call('ZREMRANGEBYRANK', KEYS[1], '0', format('%d', count - 1)) -- they are the first: several times as fast
   end
   -- Redis keeps a small set or hash as a list that it searches from end to end. It does not once something long was in
   -- it, until it is empty: with a hundred leases open, claims and settles take half the time.
@@ -182,7 +182,7 @@ if count > 0 then
     redis.call('HDEL', KEYS[3], LONG)
   end
   local spent = interval > 0 and (charged > 0 or clamped) and {'tat', tat + charged * interval} or {}
-  redis.call('HSET', KEYS[7], 'token', token + count - 1, unpack(spent))
+  redis.call('HSET', KEYS[7], 'token', format('%d', token + count - 1), unpack(spent))
   -- The memo lives as long as the leases: until then a repetition must find them.
   redis.call('SET', KEYS[8], note(ARGV[3], leased, dues), 'PX', longest)
 elseif clamped or ARGV[4] == '1' then

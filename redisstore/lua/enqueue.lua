@@ -28,7 +28,7 @@ if not generation and ARGV[2] == '' then
   return {0}
 end
 local fresh = stamp(tonumber(generation or 1), now)
-local head = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local head = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')
 local before = tonumber(head[2])
 
 -- A call that was sent twice: the same answer, whatever has become of its tasks meanwhile.
@@ -147,7 +147,7 @@ if #due > 0 then
   if not generation then
     redis.call('HSET', KEYS[4], 'generation', 1, 'version', now, 'config', ARGV[2], 'created', now)
   end
-  redis.call('SET', KEYS[9], ARGV[3] .. ' ' .. answer, 'PX', 60000)
+  redis.call('SET', KEYS[9], ARGV[3] .. ' ' .. answer, 'PX', '60000')
 end
 if earliest ~= before then
   moved = 1

@@ -32,22 +32,33 @@ end
 -- first is the first members of a zset up to a score, and their scores: those below 0, with `fresh` without what was passed
 -- on, and then the others after the first skip of them.
 local function first(zset, fresh, to, skip, limit)
-  local members, scores = {}, {}
+  local members, scores, n = {}, {}, 0
   local function read(low, high, past)
-    local found = redis.call('ZRANGEBYSCORE', zset, low, high, 'WITHSCORES', 'LIMIT', past, limit - #members)
+    local found = redis.call('ZRANGEBYSCORE', zset, low, high, 'WITHSCORES', 'LIMIT', past, limit - n)
     for i = 1, #found, 2 do
-      members[#members + 1], scores[#scores + 1] = found[i], found[i + 1]
+      n = n + 1
+      members[n], scores[n] = found[i], found[i + 1]
     end
   end
-  if not fresh and (skip == 0 or to < 0) then
-    read('-inf', to, 0)
+  to = string.format('%d', to) -- a number that is given to a command is made text in a way that takes several times as long
+  if not fresh and (skip == 0 or to == '-1') then
+    read('-inf', to, '0')
   else
-    read('-inf', fresh and -FRESH or -1, 0)
-    if to >= 0 and #members < limit then
-      read(0, to, skip)
+    read('-inf', fresh and -FRESH or -1, '0')
+    if to ~= '-1' and n < limit then
+      read('0', to, skip)
     end
   end
   return members, scores
+end
+
+-- readable is how many of `count` records to read at once, if none is longer than `longest` and they are to have no more
+-- than `limit` bytes, or at most so many.
+local function readable(count, limit, longest, most)
+  if count <= 1 then
+    return count
+  end
+  return math.min(math.max(math.floor(limit / math.max(longest, 1)), 1), most)
 end
 
 -- amounts reads "name=amount" with spaces between.

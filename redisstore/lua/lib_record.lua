@@ -12,9 +12,14 @@ local function bytes(n, count)
   return table.concat(out)
 end
 
+-- prefix is how a record of this format begins that was stored under a generation.
+local function prefix(generation)
+  return generation == 1 and '\1\0\0\0\1' or string.char(1) .. bytes(generation, 4)
+end
+
 -- stamp begins the record of a task that is stored under a generation, in ms.
 local function stamp(generation, now)
-  return string.char(1) .. bytes(generation, 4) .. bytes(now, 6)
+  return prefix(generation) .. bytes(now, 6)
 end
 
 -- header is the generation and the timeout in ms of a record; nothing when it is not of this format.

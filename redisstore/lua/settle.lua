@@ -25,7 +25,7 @@ local now, _, soon = clock(ARGV[1])
 
 -- before is when the earliest task was due before this call. Who asks has the score made text, which takes 2 us.
 local function before()
-  return tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
+  return tonumber(redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2])
 end
 
 local ids = {}
@@ -140,7 +140,7 @@ codes = table.concat(codes)
 if expiry then
   -- Only what expires before everything else is news; but what is long over was never told of.
   for _, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
-    local first = redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2]
+    local first = redis.call('ZRANGE', zset, '0', '0', 'WITHSCORES')[2]
     if expiry and first and tonumber(first) <= expiry and tonumber(first) > now - 300000 then
       expiry = nil
     end
@@ -188,7 +188,7 @@ if #closed > 0 then
     end
   end
   if ARGV[2] ~= '0' then
-    redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', 60000)
+    redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', '60000')
   end
 end
 if #ended > 0 then
