@@ -89,8 +89,8 @@ func (s *Store) evalSha(ctx context.Context, sha string, keys []string, args []a
 
 // callBytes is about how long a call is on its way, or more.
 func callBytes(keys []string, args []any) int {
-	const each, longest = 10, 20 // what goes with a value, and a number
-	n := 80 + (each+longest)*len(args)
+	const each, number = 10, 20 // what goes with a value, and the longest number
+	n := 80 + each*len(args)
 	for _, key := range keys {
 		n += each + len(key)
 	}
@@ -100,6 +100,8 @@ func callBytes(keys []string, args []any) int {
 			n += len(text)
 		case *string:
 			n += len(*text)
+		default:
+			n += number
 		}
 	}
 	return n
