@@ -44,7 +44,12 @@ const headerTime = "2006-01-02T15:04:05.000Z07:00"
 // header is what the request carries: the task's headers as they were written, and Dispatch's own.
 func (r *running) header() http.Header {
 	t := &r.leased.Task
-	h := make(http.Header, len(t.Header)+12)
+	h := make(http.Header, len(t.Header)+16)
+	values := make([]string, 0, 16)
+	set := func(name, value string) { // many values in one allocation
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
 	typed, traced := false, false
 	for name, values := range t.Header {
 		switch canonical := http.CanonicalHeaderKey(dashed(name)); {
@@ -65,28 +70,29 @@ func (r *running) header() http.Header {
 		if json.Valid(t.Payload) {
 			contentType = "application/json"
 		}
-		h["Content-Type"] = []string{contentType}
+		set("Content-Type", contentType)
 	}
 	for _, name := range deadLetterHeaders {
 		if value := t.Metadata[name]; value != "" && !strings.ContainsFunc(value, isControl) {
-			h[name] = []string{value}
+			set(name, value)
 		}
 	}
 	deadline, _ := r.ctx.Deadline()
-	h[HeaderTaskID] = []string{string(t.ID)}
-	h[HeaderQueue] = []string{t.Queue}
-	h[HeaderAttempt] = []string{strconv.Itoa(r.number())}
-	h[HeaderRetryCount] = []string{strconv.Itoa(r.number() - 1)}
-	h[HeaderExecutionCount] = []string{strconv.Itoa(r.leased.Progress.Executions)}
+	set("User-Agent", userAgent)
+	set(HeaderTaskID, string(t.ID))
+	set(HeaderQueue, t.Queue)
+	set(HeaderAttempt, strconv.Itoa(r.number()))
+	set(HeaderRetryCount, strconv.Itoa(r.number()-1))
+	set(HeaderExecutionCount, strconv.Itoa(r.leased.Progress.Executions))
 	if last := r.leased.Progress.previous(); last != nil {
-		h[HeaderPreviousError] = []string{string(last.ErrorKind)}
+		set(HeaderPreviousError, string(last.ErrorKind))
 		if last.Status > 0 {
-			h[HeaderPreviousStatus] = []string{strconv.Itoa(last.Status)}
+			set(HeaderPreviousStatus, strconv.Itoa(last.Status))
 		}
 	}
-	h[HeaderScheduledAt] = []string{formatHeaderTime(r.leased.Due)}
-	h[HeaderDeadline] = []string{formatHeaderTime(r.storeTime(deadline))}
-	h[HeaderFencingToken] = []string{strconv.FormatInt(r.leased.Lease.Token, 10)}
+	set(HeaderScheduledAt, formatHeaderTime(r.leased.Due))
+	set(HeaderDeadline, formatHeaderTime(r.storeTime(deadline)))
+	set(HeaderFencingToken, strconv.FormatInt(r.leased.Lease.Token, 10))
 	return h
 }
 
@@ -97,4 +103,15 @@ func isStripped(canonical string) bool {
 		strings.HasPrefix(canonical, "X-Appengine-") || strings.HasPrefix(canonical, "X-Cloudtasks-")
 }
 
-func formatHeaderTime(t time.Time) string { return t.UTC().Format(headerTime) }
+// formatHeaderTime is the format headerTime, in two steps: the standard library has a fast way for all but the milliseconds.
+func formatHeaderTime(t time.Time) string {
+	t = t.UTC()
+	if y := t.Year(); y < 1000 || y > 9999 {
+		return t.Format(headerTime)
+	}
+	var buf [len(headerTime)]byte
+	b := t.AppendFormat(buf[:0], time.RFC3339)
+	ms := t.Nanosecond() / 1e6
+	b = append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+	return string(b)
+}

@@ -179,11 +179,15 @@ func (s *Scheduler) budget(q *queue, now time.Time) int {
 }
 
 // beyond returns how many more tasks to hold that find no place, once so many of the free places are taken. It is as many
-// as the pace calls for, as long as the process does not hold more than twice as many tasks as it has places.
+// as the pace calls for, as long as the process does not hold more than twice as many tasks as it has places. They are
+// fetched when half of them have found a place: a claim costs the store as much as a dozen tasks.
 func (s *Scheduler) beyond(places int, now time.Time) int {
 	ahead := s.leases + s.reserved - s.held - s.kept
-	most := 2*s.places - s.held - s.kept - places
-	return max(s.pace.prefetch(most, now)-ahead, 0)
+	most := s.pace.prefetch(2*s.places-s.held-s.kept-places, now)
+	if ahead > most/2 {
+		return 0
+	}
+	return max(most-ahead, 0)
 }
 
 // overtakes says whether q comes before its turn, because the queue whose turn it is has a claim in flight and will be

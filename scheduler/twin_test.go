@@ -202,7 +202,11 @@ func (w *twin) beyond(places int, now time.Time) int {
 		ahead += q.leases + q.budget - q.held - q.kept
 		taken += q.held + q.kept
 	}
-	return max(w.pace.prefetch(2*w.places-taken, now)-ahead, 0)
+	most := w.pace.prefetch(2*w.places-taken, now)
+	if ahead > most/2 {
+		return 0
+	}
+	return max(most-ahead, 0)
 }
 
 // deal gives free places to tasks that have none.

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -48,6 +49,7 @@ func sendOnce(req *http.Request) {
 	switch req.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		// Receivers may insist on a length here (411). net/http leaves out the canonical spelling only.
+		req.Header = maps.Clone(req.Header) // which may be the caller's
 		req.Header["content-length"] = []string{"0"}
 	}
 }

@@ -68,8 +68,22 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// header is the header to send: a new map, because given is the caller's, with the names as the caller spelled them.
+// header is the header to send, with the names as the caller spelled them: given itself where nothing is to be added, and
+// else a new map, because given is the caller's.
 func (d *Deliverer) header(given http.Header, user *url.Userinfo) (http.Header, error) {
+	if _, ok := given["User-Agent"]; ok && user == nil && d.sendHTTP1 != nil {
+		for name, values := range given {
+			if err := checkField(name, values); err != nil {
+				return nil, err
+			}
+			if name != "User-Agent" && strings.EqualFold(name, "User-Agent") {
+				ok = false
+			}
+		}
+		if ok {
+			return given, nil // no transport changes it, as a client might: for cookies
+		}
+	}
 	h := make(http.Header, len(given)+2)
 	authorized := false
 	for name, values := range given {
