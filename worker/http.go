@@ -74,6 +74,7 @@ type Options struct {
 type Deliverer struct {
 	userAgent []string // a header's value
 	breaker   breaker
+	targets   targets
 
 	// send sends a request that net/http never repeats after the receiver may have seen it.
 	send sendFunc

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // configError is a request that cannot be sent as it stands. It is found before anything is sent, so that the word for
@@ -28,14 +29,15 @@ func (d *Deliverer) build(ctx context.Context, r Request) (*http.Request, sendFu
 	if ctx == nil || !isToken(method) || method == http.MethodConnect {
 		return nil, nil, configErrorf("the context is nil, or the method %q cannot be used", clip(method, maxQuoted))
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.URL, bytes.NewReader(r.Body))
+	target, err := d.targets.parse(r.URL)
 	if err != nil {
-		// The details quote the URL, and a password may be read as a port.
-		return nil, nil, configErrorf("the URL cannot be parsed")
-	}
-	if err := checkURL(req.URL); err != nil {
 		return nil, nil, err
 	}
+	req, err := http.NewRequestWithContext(ctx, method, "", bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, nil, configErrorf("the method %q cannot be used", clip(method, maxQuoted))
+	}
+	req.URL, req.Host = target, target.Host
 	if req.Header, err = d.header(r.Header, req.URL.User); err != nil {
 		return nil, nil, err
 	}
@@ -50,6 +52,43 @@ func (d *Deliverer) build(ctx context.Context, r Request) (*http.Request, sendFu
 		sendOnce(req)
 	}
 	return req, d.send, nil
+}
+
+// targets remembers URLs that were parsed: many tasks have the same.
+type targets struct {
+	mu     sync.Mutex
+	parsed map[string]*url.URL
+}
+
+// maxTargets bounds what is remembered of URLs that tasks made up; then it begins anew.
+const maxTargets = 1000
+
+// parse returns a URL that can be sent to, without its fragment. An error is a *configError.
+func (t *targets) parse(text string) (*url.URL, error) {
+	t.mu.Lock()
+	u := t.parsed[text]
+	t.mu.Unlock()
+	if u != nil {
+		own := *u // a caller's transport may change it, though it should not
+		return &own, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		// The details quote the URL, and a password may be read as a port.
+		return nil, configErrorf("the URL cannot be parsed")
+	}
+	if err := checkURL(u); err != nil {
+		return nil, err
+	}
+	u.Host = strings.TrimSuffix(u.Host, ":")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.parsed == nil || len(t.parsed) >= maxTargets {
+		t.parsed = make(map[string]*url.URL)
+	}
+	own := *u
+	t.parsed[text] = &own
+	return u, nil
 }
 
 // checkURL refuses what url.Parse takes and net/http does not, in words that do not quote the URL.
