@@ -15,7 +15,7 @@ import (
 
 const (
 	// One script call takes about 3 µs of the store per task, so a batch of this size holds it for half a millisecond.
-	enqueueBatchTasks = 200
+	enqueueBatchTasks = 150
 	enqueueBatchBytes = 1 << 20
 	// enqueueLanes is how many batches of one EnqueueMany are in flight: one is encoded, one is on its way, one is stored.
 	enqueueLanes = 3

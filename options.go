@@ -85,7 +85,8 @@ type Options struct {
 	Metadata map[string]string
 	// Observer is told how every attempt ended; nil means nobody is.
 	Observer Observer
-	// PerQueueClaimCap is the most tasks that one claim asks for. 0 means 100; at most 250.
+	// PerQueueClaimCap is the most tasks that one claim asks for. 0 means 100; at most 150, which
+	// keep the store for about half a millisecond.
 	PerQueueClaimCap int
 	// Queues are the queues that this process serves, at most 1000; empty means all.
 	Queues []string
@@ -230,8 +231,8 @@ func (o Options) validate() error {
 	if o.BreakerThreshold > 1_000_000 {
 		return fieldErrorf("Options.BreakerThreshold", "%d is more than 1000000", o.BreakerThreshold)
 	}
-	if o.PerQueueClaimCap < 1 || o.PerQueueClaimCap > 250 {
-		return fieldErrorf("Options.PerQueueClaimCap", "%d is not between 1 and 250", o.PerQueueClaimCap)
+	if o.PerQueueClaimCap < 1 || o.PerQueueClaimCap > 150 {
+		return fieldErrorf("Options.PerQueueClaimCap", "%d is not between 1 and 150", o.PerQueueClaimCap)
 	}
 	return nil
 }

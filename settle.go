@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	settleBatchItems = 200
+	settleBatchItems = 150
 	settleBatchBytes = 512 << 10
 	settlePatience   = 5 * time.Second
 )

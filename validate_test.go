@@ -259,7 +259,7 @@ func TestOptionsLimits(t *testing.T) {
 		{"DedupWindow", math.MinInt64 + 1, maxSchedule, func(o *Options, d time.Duration) { o.DedupWindow = d }},
 		{"BreakerThreshold", math.MinInt64 + 1, 1e6, func(o *Options, d time.Duration) { o.BreakerThreshold = int(d) }},
 		{"GlobalConcurrency", 1, 1e6, func(o *Options, d time.Duration) { o.GlobalConcurrency = int(d) }},
-		{"PerQueueClaimCap", 1, 250, func(o *Options, d time.Duration) { o.PerQueueClaimCap = int(d) }},
+		{"PerQueueClaimCap", 1, 150, func(o *Options, d time.Duration) { o.PerQueueClaimCap = int(d) }},
 	} {
 		t.Run(l.field, func(t *testing.T) {
 			for _, v := range []time.Duration{0, l.low, l.top} {

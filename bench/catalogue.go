@@ -35,10 +35,16 @@ func limit(how string, run func(context.Context, *env, int) (float64, error)) en
 	return entry{peer: "limit", how: how, run: run}
 }
 
+// manyPlaces is how many places a process has that is to be fast with tasks that take no time.
+const manyPlaces = 200
+
 func coreFigures() []figure {
 	const places, sleepPlaces = 64, 50
 	sleep := 2 * time.Millisecond
-	limited := func(how string, b backlog) []entry { return []entry{ours("defaults, "+how, processWith(b))} }
+	limited := func(how string, b backlog) []entry {
+		b.options = placesFor(manyPlaces)
+		return []entry{ours("200 places, one queue served, "+how, processWith(b))}
+	}
 	return []figure{
 		{"enqueue/single64", perSecond, "core", 100_000, 10_000, []entry{
 			ours("Enqueue from 64 goroutines", enqueueSingle),
@@ -49,8 +55,8 @@ func coreFigures() []figure {
 			limit("RPUSH, pipelines of 200, 2 at once", pushMany),
 		}},
 		{"process/noop", perSecond, "core", 200_000, 20_000, []entry{
-			ours("defaults (64 places)", processNoop),
-			ours("200 places, one queue served", processWith(backlog{options: placesFor(200)})),
+			ours("200 places, one queue served", processNoop),
+			ours("defaults (64 places)", processWith(backlog{})),
 			limit("stream, XREADGROUP of 200 and XACK in one pipeline, 2 consumers", readStream),
 		}},
 		{"process/noop_rate", perSecond, "core", 200_000, 20_000,
@@ -68,9 +74,9 @@ func coreFigures() []figure {
 		{"process/sleep2ms_2procs", perSecond, "core", 100_000, 10_000,
 			[]entry{ours("two processes, 50 places each, the handler sleeps 2 ms", processFleet(2, sleepPlaces, sleep))}},
 		{"cpu/redis_us_per_task", microsOf, "core", 200_000, 20_000,
-			[]entry{ours("Redis CPU over process/noop with defaults", redisPerTask)}},
+			[]entry{ours("Redis CPU over process/noop", redisPerTask)}},
 		{"claim/allocs_per_task", "allocs/task", "core", 200_000, 20_000,
-			[]entry{ours("heap allocations of the process over process/noop with defaults", allocsPerTask)}},
+			[]entry{ours("heap allocations of the process over process/noop", allocsPerTask)}},
 		{"cpu/redis_us_per_task_30q", microsOf, "core", 200_000, 20_000,
 			[]entry{ours("Redis CPU, one server, 30 queues", singlePerTask)}},
 		{"cluster/redis_us_per_task", microsOf, "core", 200_000, 20_000,
@@ -81,11 +87,13 @@ func coreFigures() []figure {
 func httpFigures() []figure {
 	return []figure{
 		{"process/http", perSecond, "http", 50_000, 5_000, []entry{
-			ours("64 places, not signed", processHTTP("")),
-			limit("net/http client and server, 64 goroutines, the same headers", bareHTTP),
+			ours("64 places, not signed", processHTTP("", 64)),
+			ours("200 places, not signed", processHTTP("", manyPlaces)),
+			limit("net/http client and server, 64 goroutines, the same headers", bareHTTP(64)),
+			limit("net/http client and server, 200 goroutines, the same headers", bareHTTP(manyPlaces)),
 		}},
 		{"process/http_signed", perSecond, "http", 50_000, 5_000, []entry{
-			ours("64 places, signed by Standard Webhooks", processHTTP("key")),
+			ours("64 places, signed by Standard Webhooks", processHTTP("key", 64)),
 		}},
 	}
 }
@@ -112,7 +120,7 @@ func latencyFigures() []figure {
 
 // idleFigures count for a minute, the longest interval at which an idle process does anything.
 func idleFigures() []figure {
-	const how = "total_commands_processed, those inside scripts included, per process of two with an elector; "
+	const how = "commands sent, per process of two with an elector; "
 	return []figure{
 		{"idle/cmds_1q", commands, "idle", 60, 2, []entry{ours(how+"1 queue", idleCommands(1))}},
 		{"idle/cmds_20q", commands, "idle", 60, 2, []entry{ours(how+"20 queues", idleCommands(20))}},

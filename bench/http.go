@@ -18,9 +18,6 @@ import (
 	"github.com/dispatchkit/dispatch/worker"
 )
 
-// deliveries is how many HTTP exchanges are under way at once, of Dispatch and of the bare loop.
-const deliveries = 64
-
 // receiver is a net/http server in this process that reads the body and answers 200.
 type receiver struct {
 	*httptest.Server
@@ -47,15 +44,15 @@ func (r *receiver) require(n int) error {
 	return nil
 }
 
-// processHTTP delivers tasks with a URL; name, if there is one, is that of the secret that signs them.
-func processHTTP(name string) func(context.Context, *env, *redisstore.Store, int) (float64, error) {
+// processHTTP delivers tasks with a URL, so many at once; name, if there is one, is that of the secret that signs them.
+func processHTTP(name string, places int) func(context.Context, *env, *redisstore.Store, int) (float64, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
 	secret := "whsec_" + base64.StdEncoding.EncodeToString(key)
 	return func(ctx context.Context, _ *env, store *redisstore.Store, n int) (float64, error) {
 		r := newReceiver()
 		defer r.Close()
-		options := placesFor(deliveries)
+		options := placesFor(places)
 		options.Egress = worker.Egress{AllowPrivate: true}
 		options.Secrets = func(context.Context, string) ([]string, error) { return []string{secret}, nil }
 		w, err := backlog{
@@ -68,15 +65,19 @@ func processHTTP(name string) func(context.Context, *env, *redisstore.Store, int
 	}
 }
 
-// bareHTTP is a loop of requests like Dispatch's, over a transport like Dispatch's, to the same receiver.
-func bareHTTP(ctx context.Context, _ *env, n int) (float64, error) {
+// bareHTTP are loops of requests like Dispatch's, over a transport like Dispatch's, to the same receiver.
+func bareHTTP(loops int) func(context.Context, *env, int) (float64, error) {
+	return func(ctx context.Context, _ *env, n int) (float64, error) { return sendBare(ctx, loops, n) }
+}
+
+func sendBare(ctx context.Context, loops, n int) (float64, error) {
 	r := newReceiver()
 	defer r.Close()
 	transport := worker.NewTransport(worker.Egress{AllowPrivate: true})
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	begin := time.Now()
-	if err := concurrently(ctx, deliveries, n, func(ctx context.Context, i int) error {
+	if err := concurrently(ctx, loops, n, func(ctx context.Context, i int) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(payload))
 		if err != nil {
 			return err

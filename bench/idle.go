@@ -12,11 +12,12 @@ import (
 // idleProcesses is how many processes an idle fleet has.
 const idleProcesses = 2
 
-// settlingTime is how long they run before they are measured; a quick run is not as patient.
-const settlingTime = 10 * time.Second
+// settlingTime is how long they run before they are measured: a new leader looks around for half a minute. A quick run is
+// not as patient.
+const settlingTime = 32 * time.Second
 
-// idleCommands is how many commands per second and process Redis executes for an idle fleet, those inside scripts
-// included, while so many empty queues exist. n is the seconds that are counted.
+// idleCommands is how many commands per second and process an idle fleet sends to Redis, while so many empty queues exist. n
+// is the seconds that are counted.
 func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int) (float64, error) {
 	return func(ctx context.Context, e *env, store *redisstore.Store, n int) (float64, error) {
 		if e.quick {
@@ -48,8 +49,14 @@ func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int
 		if err != nil {
 			return 0, err
 		}
+		sent, err := startMonitor(ctx, e.redis())
+		if err != nil {
+			return 0, err
+		}
 		begin := time.Now()
-		if !sleepUntil(ctx, begin.Add(window)) {
+		rested := sleepUntil(ctx, begin.Add(window))
+		count := sent.stop()
+		if !rested {
 			return 0, context.Cause(ctx)
 		}
 		after, err := readCommandStats(ctx, e.redis())
@@ -58,10 +65,10 @@ func idleCommands(queues int) func(context.Context, *env, *redisstore.Store, int
 		}
 		per := time.Since(begin).Seconds() * idleProcesses
 		idle := after.since(before)
-		e.note(fmt.Sprintf("idle, %d queues", queues), "per second and process in the last repeat: %s", idle.per(per))
+		e.note(fmt.Sprintf("idle, %d queues", queues), "executed per second and process in the last repeat, those inside scripts included: %s", idle.per(per))
 		if _, err := fleet.stop(); err != nil {
 			return 0, err
 		}
-		return float64(idle.total) / per, nil
+		return float64(count) / per, nil
 	}
 }

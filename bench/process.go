@@ -10,7 +10,7 @@ import (
 // noopRun works off n no-op tasks with the default options. Three figures come from it, so they belong together.
 func noopRun(ctx context.Context, e *env, store *redisstore.Store, n int) (worked, error) {
 	return oncePerRepeat(e, "process/noop", func() (worked, error) {
-		return backlog{n: n}.work(ctx, store, e.redis())
+		return backlog{n: n, options: placesFor(manyPlaces)}.work(ctx, store, e.redis())
 	})
 }
 
