@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// verifyPause is the time between two looks: an idle fleet is to cost next to nothing. So a pass over twenty queues
+	// verifyPause is the time between two looks: an idle fleet is to cost next to nothing. So a pass over fifteen queues
 	// takes a minute, and over more of them longer.
-	verifyPause = 3 * time.Second
+	verifyPause = 4 * time.Second
 	// hurriedPause is that time in a pass after the death of a worker.
 	hurriedPause = 5 * time.Millisecond
 	// verifyPass is how long a pass takes at least, however few queues there are.
