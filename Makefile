@@ -2,7 +2,11 @@
 
 MODULES     := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/.*/*'))))
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+BENCHSTAT   := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BENCHTIME   ?= 1s
+COUNT       ?= 6
+REF         ?= HEAD~1
+BENCH       ?= .
 FUZZTIME    ?= 20s
 
 # A workspace file in or above this directory would undo the versions that each module pins.
@@ -11,11 +15,11 @@ export GOWORK := off
 # each runs a command in every module and stops at the first that fails.
 each = @for m in $(MODULES); do echo "$$m: $(1)"; (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test race redis lint vet staticcheck fuzz bench quickstart tidy ci
+.PHONY: help test race redis lint vet staticcheck fuzz bench bench-compare quickstart tidy ci
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## run all tests; those that need redis-server are skipped if it is not installed
 	$(call each,go test ./...)
@@ -46,6 +50,14 @@ fuzz: ## run each fuzz target for FUZZTIME
 bench: ## run our own benchmarks for BENCHTIME each, then the figures of bench
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem ./...
 	@if [ -d bench ]; then cd bench && go run .; fi
+
+bench-compare: ## compare benchmarks beside the code with those of REF: make bench-compare REF=HEAD~5 BENCH=Scripts
+	@set -e; old=$$(mktemp -d); trap 'git worktree remove --force "$$old/tree"; rm -rf "$$old"' EXIT; \
+	git worktree add --quiet --detach "$$old/tree" $(REF); \
+	for i in $$(seq $(COUNT)); do \
+	  (cd "$$old/tree" && go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...) >> "$$old/before" || true; \
+	  go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./... >> "$$old/after"; \
+	done; $(BENCHSTAT) "$$old/before" "$$old/after"
 
 quickstart: ## run the first example
 	go run ./examples/quickstart
