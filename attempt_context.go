@@ -43,7 +43,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) {
 // Done returns a channel that is closed at the end.
 func (c *attemptContext) Done() <-chan struct{} { return c.wait().Done() }
 
-// Value returns the attempt under its key. The standard library asks by other keys for a context to wait for.
+// Value returns the attempt under its key. Any other key may be the standard library's, which asks for a context to wait for.
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptKey{}) {
 		return c.run
@@ -66,10 +66,15 @@ func (c *attemptContext) Err() error {
 func (c *attemptContext) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.look()
+	return c.why
+}
+
+// look ends the context if its deadline has passed. c.mu is held.
+func (c *attemptContext) look() {
 	if c.why == nil && !c.deadline.After(c.clock.Now()) {
 		c.over(context.DeadlineExceeded)
 	}
-	return c.why
 }
 
 // wait returns a context that ends with c.
@@ -110,6 +115,7 @@ func (c *attemptContext) expire() {
 func (c *attemptContext) move(deadline, leaseUntil time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.look() // too late is too late, also if nobody has looked
 	c.deadline, c.run.leaseUntil = deadline, leaseUntil
 	if c.why == nil && c.timer != nil {
 		c.timer.Stop()
@@ -121,6 +127,7 @@ func (c *attemptContext) move(deadline, leaseUntil time.Time) {
 func (c *attemptContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.look()
 	if c.why == nil {
 		c.over(cause)
 	}

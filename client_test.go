@@ -157,6 +157,9 @@ func TestEnqueueCallsCoalesce(t *testing.T) {
 			enqueue()
 		}
 		synctest.Wait()
+		if n := b.store.count("Enqueue"); n != 2 {
+			t.Errorf("%d trips at once, want the first call and a second batch", n)
+		}
 		close(gate)
 		wait.Wait()
 		close(ids)

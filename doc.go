@@ -34,6 +34,6 @@
 // # What this does not promise
 //
 // Not exactly once: an attempt whose worker died or was cut off is repeated, and handlers and receivers must bear that. No
-// order between tasks. No transaction with the caller's own database. A URL is called wherever it points: do not let
-// untrusted parties choose it. What the store promises when it fails itself, its package says.
+// order between tasks. No transaction with the caller's own database. A URL is called if it leads to a public address, or to what
+// Options.Egress allows; with an HTTPClient of the caller's, wherever it points. What the store promises when it fails itself, its package says.
 package dispatch

@@ -156,7 +156,8 @@ type bulk struct {
 	bytes       int
 }
 
-// takes says whether a batch has room for one task more. An empty one has for any.
+// takes says whether a batch that has tasks has room for one more. The first always goes in. cutBatch has the same rule for
+// what has gathered already.
 func (b *bulk) takes(s *Submission) bool {
 	return len(b.submissions) < enqueueBatchTasks && b.bytes+s.Task.size() <= enqueueBatchBytes
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// groupCommit gathers items per key and sends them in batches, one batch per key at a time: while one is in flight, the
-// next gathers. There is no timer, so an item that comes alone leaves at once and items that come together leave together. A
+// groupCommit gathers items per key and sends them in batches, one batch per key at a time, or two (see second): while one
+// is in flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together leave together. A
 // key with nothing to send holds no goroutine and no memory.
 //
 // send is called on a goroutine of the groupCommit's own, which lives until the key has nothing left. It returns when

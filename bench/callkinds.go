@@ -123,10 +123,10 @@ var kindsOfCalls = []kindOfCall{
 		return err
 	}},
 	{"Claim of 100", claimLeases(100)},
-	{"Claim of 250", claimLeases(250)},
+	{"Claim of 150", claimLeases(150)},
 	{"Extend, Holds, Lease", extendLeases},
 	{"ExpiredLeases, HeldLeases", listLeases},
-	{"Settle of 200, retained", settleLeases},
+	{"Settle of 150, retained", settleLeases},
 	{"Cleanup", cleanUp},
 	{"Hints, Look", func(ctx context.Context, c *calls) error {
 		_, err := c.store.Hints(ctx, time.Hour)

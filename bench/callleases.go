@@ -12,9 +12,9 @@ import (
 )
 
 // handBatch is how many leases a dispatcher settles at once, at the most. It sweeps half as many at once.
-const handBatch = 200
+const handBatch = 150
 
-// claimLeases claims tasks ten times, budget at once. The default of a dispatcher is 100, and 250 is the most.
+// claimLeases claims tasks ten times, budget at once. The default of a dispatcher is 100, and 150 is the most.
 func claimLeases(budget int) func(context.Context, *calls) error {
 	return func(ctx context.Context, c *calls) error {
 		for range 10 {

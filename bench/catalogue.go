@@ -48,16 +48,16 @@ func coreFigures() []figure {
 	return []figure{
 		{"enqueue/single64", perSecond, "core", 100_000, 10_000, []entry{
 			ours("Enqueue from 64 goroutines", enqueueSingle),
-			limit("RPUSH from 64 goroutines", pushSingle),
+			limit("RPUSH from 64 goroutines, a trip each", pushSingle),
 		}},
 		{"enqueue/many", perSecond, "core", 300_000, 30_000, []entry{
 			ours("EnqueueMany, 10,000 a call", enqueueMany),
-			limit("RPUSH, pipelines of 200, 2 at once", pushMany),
+			limit("RPUSH, pipelines of 150, 3 at once", pushMany),
 		}},
 		{"process/noop", perSecond, "core", 200_000, 20_000, []entry{
 			ours("200 places, one queue served", processNoop),
 			ours("defaults (64 places)", processWith(backlog{})),
-			limit("stream, XREADGROUP of 200 and XACK in one pipeline, 2 consumers", readStream),
+			limit("stream, XREADGROUP of 150 and XACK in one pipeline, 2 consumers", readStream),
 		}},
 		{"process/noop_rate", perSecond, "core", 200_000, 20_000,
 			limited("rate limit of 1,000,000/s", backlog{queue: dispatch.Queue{Rate: 1_000_000}})},

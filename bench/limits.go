@@ -17,7 +17,7 @@ import (
 const (
 	rawKey = "raw"
 	// rawBatch is as many commands as Dispatch puts tasks into one script.
-	rawBatch = 200
+	rawBatch = 150
 )
 
 // rawClient has a connection for each caller.
@@ -47,7 +47,7 @@ func pushSingle(ctx context.Context, e *env, n int) (float64, error) {
 	return float64(n) / elapsed.Seconds(), requireLength(client.LLen(ctx, rawKey), n)
 }
 
-// pushMany pushes onto a list, 200 commands a trip and two trips at once, as EnqueueMany does.
+// pushMany pushes onto a list, 150 commands a trip and three trips at once, as EnqueueMany does.
 func pushMany(ctx context.Context, e *env, n int) (float64, error) {
 	client, err := rawClient(e)
 	if err != nil {
@@ -55,7 +55,7 @@ func pushMany(ctx context.Context, e *env, n int) (float64, error) {
 	}
 	defer client.Close()
 	begin := time.Now()
-	if err := concurrently(ctx, 2, n/rawBatch, func(ctx context.Context, _ int) error {
+	if err := concurrently(ctx, 3, n/rawBatch, func(ctx context.Context, _ int) error {
 		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for range rawBatch {
 				p.RPush(ctx, rawKey, payload)
@@ -71,7 +71,7 @@ func pushMany(ctx context.Context, e *env, n int) (float64, error) {
 	return float64(n) / elapsed.Seconds(), requireLength(client.LLen(ctx, rawKey), n)
 }
 
-// readStream has a group of two consumers read a stream to its end, 200 entries a trip, each trip acknowledging those of
+// readStream has a group of two consumers read a stream to its end, 150 entries a trip, each trip acknowledging those of
 // the one before.
 func readStream(ctx context.Context, e *env, n int) (float64, error) {
 	const group = "workers"

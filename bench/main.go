@@ -44,11 +44,14 @@ func main() {
 	flag.StringVar(&s.only, "run", "", "regular expression: only figures of the suite whose names match")
 	flag.BoolVar(&s.peers, "peers", true, "measure the peers, too")
 	flag.StringVar(&s.redisURL, "redis", "", "URL of a Redis server with an empty database, which is flushed; empty starts one")
-	flag.StringVar(&s.plots, "plots", "", "directory for plots, as SVG")
+	flag.StringVar(&s.plots, "plots", "", "directory for throughput.svg, with -suite core, and latency.svg, with -suite latency")
 	flag.BoolVar(&s.quick, "quick", false, "few tasks, once: to see that everything works")
-	flag.BoolVar(&s.asJSON, "json", false, "a line of JSON per figure and peer instead of tables")
-	flag.IntVar(&s.repeats, "repeats", leastRepeats, "how often each figure is measured, all of them in turn")
+	flag.BoolVar(&s.asJSON, "json", false, "a line of JSON per figure and peer instead of tables; progress goes to stderr")
+	flag.IntVar(&s.repeats, "repeats", leastRepeats, "how often each figure is measured, all of them in turn; at least 3")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("%q is no flag; -h lists them", flag.Arg(0))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, s, os.Stdout, os.Stderr); err != nil {
@@ -85,7 +88,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (err error) {
 		err = writeReport(ctx, out, e, s, all)
 	}
 	if err == nil && s.plots != "" {
-		err = writePlots(ctx, e, s.plots, progress)
+		err = writePlots(ctx, e, s, figures, progress)
 	}
 	return errors.Join(err, failures(all))
 }

@@ -32,7 +32,7 @@ type throughput struct {
 	run  func(ctx context.Context, e *env, n, concurrency int) (float64, error)
 }
 
-// throughputs are the curves of the plot; see plot_asynq.go, too.
+// throughputs are the curves of the plot: first Dispatch's, and then those of peers; see plot_asynq.go.
 var throughputs = []throughput{{"dispatch", func(ctx context.Context, e *env, n, concurrency int) (float64, error) {
 	return onStore(func(ctx context.Context, _ *env, store *redisstore.Store, n int) (float64, error) {
 		w, err := backlog{n: n, options: placesFor(concurrency)}.work(ctx, store)
@@ -40,22 +40,28 @@ var throughputs = []throughput{{"dispatch", func(ctx context.Context, e *env, n,
 	})(ctx, e, n)
 }}}
 
-// writePlots measures the throughputs, and draws them and the latencies of the figures that were measured.
-func writePlots(ctx context.Context, e *env, dir string, progress io.Writer) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// writePlots draws what belongs to the figures: throughputs, which it measures, and the latencies that were measured.
+func writePlots(ctx context.Context, e *env, s settings, figures []figure, progress io.Writer) error {
+	if err := os.MkdirAll(s.plots, 0o755); err != nil {
 		return err
 	}
-	if err := plotThroughput(ctx, e, filepath.Join(dir, "throughput.svg"), progress); err != nil {
-		return err
+	if slices.ContainsFunc(figures, func(f figure) bool { return f.name == "process/noop" }) {
+		curves := throughputs
+		if !s.peers {
+			curves = throughputs[:1]
+		}
+		if err := plotThroughput(ctx, e, curves, filepath.Join(s.plots, "throughput.svg"), progress); err != nil {
+			return err
+		}
 	}
 	if len(e.curves) == 0 {
 		return nil // no latency was measured
 	}
-	return plotLatency(e, filepath.Join(dir, "latency.svg"))
+	return plotLatency(e, filepath.Join(s.plots, "latency.svg"))
 }
 
-func plotThroughput(ctx context.Context, e *env, file string, progress io.Writer) error {
-	n := 100_000
+func plotThroughput(ctx context.Context, e *env, throughputs []throughput, file string, progress io.Writer) error {
+	n := 40_000
 	concurrencies := []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
 	if e.quick {
 		n, concurrencies = 2_000, []int{1, 16, 256}

@@ -24,7 +24,7 @@ const benchCalls = 20
 // several sizes, with 10,000 more tasks that are due.
 func BenchmarkScripts(b *testing.B) {
 	redistest.Require(b, redistest.Single)
-	for _, batch := range []int{1, 10, 100, 200} {
+	for _, batch := range []int{1, 10, 100, 150} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) { benchmarkScripts(b, batch) })
 	}
 }

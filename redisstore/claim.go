@@ -47,7 +47,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	var unreadable error
 	if settings.left() > 0 {
 		version, config, paused, created := settings.int(), settings.string(), settings.int(), settings.int()
-		in.fails(settings.err)
+		in.keep(settings.err)
 		q, err := decodeSettings(config)
 		if err != nil {
 			// Settings of a newer version: without them no task can be run as the queue wants it.
@@ -65,6 +65,7 @@ func claimReply(in *reply, queue string) (*dispatch.ClaimReply, error) {
 	}
 	if len(progresses) != len(records) {
 		in.fail("as much progress as records", progresses)
+		return nil, in.err
 	}
 	out.Leased = make([]dispatch.Leased, len(records))
 	for i := range records {

@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,17 +18,23 @@ const (
 	// A server, and one that only pretends to be Redis, takes as much in at once, before it writes the first answer; who has
 	// no more to send is ready to read that.
 	convoyBytes = 4000
+	// convoyPatience is how long a call waits for company. By then those on their way are lost, or the server hangs.
+	convoyPatience = 50 * time.Millisecond
 )
 
 // convoy is what travels to one server. Where thousands of queues have a task now and then, each call is small, and the
 // way there costs both sides more than the script. So a call that finds a free connection leaves at once, and the others
-// gather: when a connection is free again, they go as one pipeline. There is no timer.
+// gather: when a connection is free again, they go as one pipeline.
+//
+// A pipeline that is slow to connect may run a call whose caller has given up meanwhile. So only those travel that know by a
+// number or a lease that they come late: claims, settles and enqueues.
 type convoy struct {
-	client *redis.Client
+	client   *redis.Client
+	patience time.Duration
 
 	mu      sync.Mutex
-	sent    int           // calls and pipelines on their way; at most convoyAfter
-	waiting []*travelling // only while sent is convoyAfter
+	sent    int           // calls and pipelines on their way, but for long calls; at most convoyAfter
+	waiting []*travelling // only while sent is convoyAfter, or is about to be
 }
 
 // travelling is a call that waits for its pipeline, and then for its answer.
@@ -58,34 +67,34 @@ func (s *Store) convoyOf(ctx context.Context, key string) *convoy {
 	if c, ok := s.convoys.Load(server); ok {
 		return c.(*convoy)
 	}
-	c, _ := s.convoys.LoadOrStore(server, &convoy{client: server})
+	c, _ := s.convoys.LoadOrStore(server, &convoy{client: server, patience: s.company})
 	return c.(*convoy)
 }
 
 // evalSha runs a script that the server knows by its hash.
-func (s *Store) evalSha(ctx context.Context, sha string, keys []string, args []any) (any, error) {
+func (s *Store) evalSha(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
 	var c *convoy
-	t := &travelling{ctx: ctx, sha: sha, keys: keys, args: args, bytes: callBytes(keys, args)}
-	if t.bytes <= convoyBytes/4 {
+	bytes := callBytes(keys, args)
+	if sc.travels && bytes <= convoyBytes/4 {
 		c = s.convoyOf(ctx, keys[0])
 	}
 	if c == nil {
-		return s.client.EvalSha(ctx, sha, keys, args...).Result()
+		return s.client.EvalSha(ctx, sc.sha, keys, args...).Result()
 	}
-	if c.enter(t) {
+	if c.enter() {
 		defer c.leave()
-		return s.client.EvalSha(ctx, sha, keys, args...).Result()
+		return s.client.EvalSha(ctx, sc.sha, keys, args...).Result()
 	}
-	select {
-	case <-t.answered:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	t := &travelling{ctx: ctx, sha: sc.sha, keys: keys, args: owned(args), bytes: bytes, answered: make(chan struct{})}
+	reply, err := c.wait(ctx, t)
+	if errors.Is(err, errNoCompany) || hasPrefix(err, redirections) {
+		return s.client.EvalSha(ctx, sc.sha, keys, args...).Result() // which knows the way
 	}
-	if hasPrefix(t.err, redirections) {
-		return s.client.EvalSha(ctx, sha, keys, args...).Result() // which knows the way
-	}
-	return t.reply, t.err
+	return reply, err
 }
+
+// errNoCompany says that a call was not sent and is to leave alone.
+var errNoCompany = errors.New("redisstore: those on their way do not come back")
 
 // callBytes is about how long a call is on its way, or more.
 func callBytes(keys []string, args []any) int {
@@ -110,28 +119,89 @@ func callBytes(keys []string, args []any) int {
 // redirections are how a node of a cluster says that a slot is elsewhere, or about to be.
 var redirections = []string{"ASK", "MOVED"}
 
-// enter has a call leave alone, and says so; or wait for the others.
-func (c *convoy) enter(t *travelling) bool {
+// owned has values where args has pointers into the caller's memory: a call that waits for others may outlive its caller's
+// interest in it.
+func owned(args []any) []any {
+	out := slices.Clone(args)
+	for i, arg := range args {
+		if text, ok := arg.(*string); ok {
+			out[i] = *text
+		}
+	}
+	return out
+}
+
+// enter has a call leave alone, and says so, if few are on their way.
+func (c *convoy) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sent < convoyAfter {
 		c.sent++
 		return true
 	}
-	t.answered = make(chan struct{})
-	c.waiting = append(c.waiting, t)
 	return false
+}
+
+// wait has a call gather with others until it is answered, or ctx ends. If those on their way do not come back soon, because
+// their connections are dead, it is errNoCompany.
+func (c *convoy) wait(ctx context.Context, t *travelling) (any, error) {
+	c.mu.Lock()
+	c.waiting = append(c.waiting, t)
+	free := c.sent < convoyAfter // they have all come back meanwhile
+	if free {
+		c.sent++
+	}
+	c.mu.Unlock()
+	if free {
+		c.leave()
+	}
+	patience := time.NewTimer(c.patience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-t.answered:
+			return t.reply, t.err
+		case <-ctx.Done():
+			c.withdraw(t)
+			return nil, ctx.Err()
+		case <-patience.C:
+			if c.withdraw(t) {
+				return nil, errNoCompany
+			}
+		}
+	}
+}
+
+// withdraw takes a call back that has not left.
+func (c *convoy) withdraw(t *travelling) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.waiting, t)
+	if i < 0 {
+		return false
+	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	return true
 }
 
 // leave ends a call that has left alone. Its connection goes to those that wait, on a goroutine that ends when none do.
 func (c *convoy) leave() {
-	if batch := c.take(); batch != nil {
-		go func() {
-			for ; batch != nil; batch = c.take() {
-				c.send(batch)
+	batch := c.take()
+	if batch == nil {
+		return
+	}
+	go func() {
+		returned := false
+		defer func() {
+			if !returned {
+				c.leave() // a hook of the client has ended the goroutine: the connection goes to a new one
 			}
 		}()
-	}
+		for ; batch != nil; batch = c.take() {
+			c.send(batch)
+		}
+		returned = true
+	}()
 }
 
 // take hands out what waits, as far as it fits, or gives the connection up.
@@ -153,23 +223,36 @@ func (c *convoy) take() []*travelling {
 	return batch
 }
 
+var errPipelineLost = errors.New("redisstore: a hook of the Redis client has ended the pipeline")
+
 // send runs calls in one pipeline. What their callers want of it they have said by their contexts; the pipeline has its
 // own time.
 func (c *convoy) send(batch []*travelling) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	pipe := c.client.Pipeline()
 	cmds := make([]*redis.Cmd, len(batch))
+	done := false
+	defer func() {
+		if p := recover(); p != nil {
+			done = false
+		}
+		for i, t := range batch {
+			switch {
+			case cmds[i] == nil: // its caller has gone
+			case !done:
+				t.err = errPipelineLost
+			default:
+				t.reply, t.err = cmds[i].Result()
+			}
+			close(t.answered)
+		}
+	}()
+	pipe := c.client.Pipeline()
 	for i, t := range batch {
 		if t.err = t.ctx.Err(); t.err == nil {
 			cmds[i] = pipe.EvalSha(ctx, t.sha, t.keys, t.args...)
 		}
 	}
 	pipe.Exec(ctx) // every command has its own error
-	for i, t := range batch {
-		if cmds[i] != nil {
-			t.reply, t.err = cmds[i].Result()
-		}
-		close(t.answered)
-	}
+	done = true
 }

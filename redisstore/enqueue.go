@@ -3,14 +3,13 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dispatchkit/dispatch"
 )
 
-// maxScriptItems bounds the items of one script call; callers send fewer. Lua's unpack ends at about 8,000 values.
+// maxScriptItems bounds the items of one script call; a dispatcher sends at most 150. Lua's unpack ends at about 8,000 values.
 const maxScriptItems = 250
 
 // Enqueue implements dispatch.Enqueuer.
@@ -90,8 +89,11 @@ const atOnce = "0"
 
 // dueArgs is the dueArg of each task, with spaces between, or atOnce for all.
 func dueArgs(tasks []dispatch.Submission) string {
-	later := func(s dispatch.Submission) bool { return s.Delay != 0 || !s.ScheduleTime.IsZero() }
-	if !slices.ContainsFunc(tasks, later) {
+	later := false
+	for i := range tasks {
+		later = later || tasks[i].Delay != 0 || !tasks[i].ScheduleTime.IsZero()
+	}
+	if !later {
 		return atOnce
 	}
 	var out strings.Builder

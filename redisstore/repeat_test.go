@@ -71,3 +71,62 @@ func TestLanes(t *testing.T) {
 		t.Errorf("got lane %d while 1 is free", again)
 	}
 }
+
+// A settle that is repeated when somebody else has its task by then was applied all the same.
+func TestSettleRepeatedWhenTheTaskIsTaken(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s := b.open(t)
+		put(t, s, "a")
+		first := claim(t, s, alice, 1, 1).Leased[0]
+		request := dispatch.SettleRequest{Queue: mail, Worker: alice, Seq: 1, Items: []dispatch.Settlement{
+			{ID: "a", Lease: first.Lease, Outcome: dispatch.Retry, Progress: &dispatch.Progress{Attempts: 1}},
+		}}
+		for range 2 {
+			r, err := s.Settle(t.Context(), request)
+			ok(t, err)
+			if !r.Applied[0] || !r.Moved {
+				t.Fatalf("got %+v", r)
+			}
+			if leased := claim(t, s, bob, 1, 1).Leased; len(leased) != 1 {
+				t.Fatalf("bob has %d tasks", len(leased))
+			}
+		}
+	})
+}
+
+// Times below zero are over.
+func TestSettleOfTheDistantPast(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s := b.open(t)
+		put(t, s, "a")
+		l := claim(t, s, alice, 1, 1).Leased[0]
+		r, err := s.Settle(t.Context(), dispatch.SettleRequest{Queue: mail, Worker: alice, Seq: 1, Items: []dispatch.Settlement{
+			{ID: "a", Lease: l.Lease, Outcome: dispatch.Retry, After: -time.Hour, Tombstone: -time.Hour},
+		}})
+		ok(t, err)
+		if !r.Applied[0] {
+			t.Errorf("got %+v", r)
+		}
+		claim(t, s, bob, 1, 1)
+	})
+}
+
+// What a script of another version answers is an error.
+func TestMalformedClaimReply(t *testing.T) {
+	none := []any{}
+	of := func(settings any, ids, leases, dues string, records, progresses []any) *reply {
+		return replyOf(&script{name: "claim"}, []any{int64(1), int64(-1), int64(-1), "", int64(0), settings, int64(0), int64(0), ids, leases, dues, records, progresses})
+	}
+	for name, r := range map[string]*reply{
+		"settings":      of("1", "", "", "", none, none),
+		"due time":      of(none, "a", "1 w 1 1", "soon", []any{"r"}, none),
+		"record":        of(none, "a", "1 w 1 1", "1", []any{int64(1)}, none),
+		"progress":      of(none, "a b", "1 w 1 1\n2 w 1 1", "1 2", []any{"r", "r"}, []any{"p"}),
+		"too few":       of(none, "a", "1 w 1 1", "1", []any{"r", "r"}, none),
+		"settings bare": of([]any{"1"}, "", "", "", none, none),
+	} {
+		if _, err := claimReply(r, mail); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

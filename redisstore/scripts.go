@@ -17,6 +17,7 @@ var luaFiles embed.FS
 // script is one .lua file. Its text is constant; only KEYS and ARGV carry data.
 type script struct {
 	name, source, sha string
+	travels           bool // with others; see convoy
 }
 
 // scripts are all transitions, one file each.
@@ -55,7 +56,7 @@ func loadScripts(preamble string) scripts {
 		sum := sha1.Sum([]byte(source))
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}
-	return scripts{
+	all := scripts{
 		enqueue: load("enqueue"), claim: load("claim", "lib_limits", "lib_memo", "lib_throttle"), settle: load("settle", "lib_throttle"),
 		extend: load("extend"), leases: load("leases"),
 
@@ -75,6 +76,10 @@ func loadScripts(preamble string) scripts {
 		cronAdvance: load("cron_advance", "lib_entry"), cronDelete: load("cron_delete", "lib_entry"),
 		cronDue: load("cron_due", "lib_entry"), cronPause: load("cron_pause", "lib_entry"), cronPut: load("cron_put", "lib_entry"),
 	}
+	for _, sc := range []*script{all.enqueue, all.claim, all.settle} {
+		sc.travels = true
+	}
+	return all
 }
 
 // run runs a script, again and again while the server refuses for the moment; see persist.
@@ -82,7 +87,7 @@ func (s *Store) run(ctx context.Context, mode persistence, sc *script, keys []st
 	var reply any
 	err := s.persist(ctx, mode, func(ctx context.Context) error {
 		var err error
-		reply, err = s.evalSha(ctx, sc.sha, keys, args)
+		reply, err = s.evalSha(ctx, sc, keys, args)
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// Flushed, restarted or failed over. EVAL brings the text, and the server keeps it.
 			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
@@ -118,8 +123,8 @@ func (r *reply) fail(want string, got any) {
 	}
 }
 
-// fails keeps an error, if it is the first.
-func (r *reply) fails(err error) {
+// keep keeps an error, if it is the first.
+func (r *reply) keep(err error) {
 	if r.err == nil {
 		r.err = err
 	}

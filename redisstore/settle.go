@@ -70,7 +70,7 @@ func endings(items []dispatch.Settlement) ([]string, error) {
 		if word == "" {
 			return nil, fmt.Errorf("redisstore: outcome %q cannot be stored", item.Outcome)
 		}
-		out[i] = fmt.Sprint(word, " ", ms(item.After), " ", ms(item.Tombstone))
+		out[i] = fmt.Sprint(word, " ", max(ms(item.After), 0), " ", max(ms(item.Tombstone), 0))
 		if item.Progress != nil {
 			progress, err := encodeProgress(item.Progress)
 			if err != nil {

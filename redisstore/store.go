@@ -28,7 +28,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a dispatch.Store in Redis. It is safe for concurrent use and holds no goroutine of its own.
+// Store is a dispatch.Store in Redis. It is safe for concurrent use. It holds no goroutine while no call runs; one may go on
+// for up to 5 s after the context of the last has ended.
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // Close closes the client
@@ -36,8 +37,9 @@ type Store struct {
 	log     *slog.Logger
 	scripts scripts
 	lanes   lanes
-	convoys sync.Map // *redis.Client of a server → *convoy
-	vacant  bell     // rings when the leadership was given up
+	convoys sync.Map      // *redis.Client of a server → *convoy; one of a master that is gone is small, and stays
+	company time.Duration // convoyPatience, but in tests
+	vacant  bell          // rings when the leadership was given up
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
 	now func() string
@@ -45,7 +47,8 @@ type Store struct {
 
 var _ dispatch.Store = (*Store)(nil)
 
-// New makes a store on a client of the caller's, who closes it after the store's last use. It waits up to 5 s for the
+// New makes a store on a client of the caller's, who closes it after the store's last use. Small calls made at the same
+// moment may share a pipeline, which hooks of the client see without the values of any caller's context. It waits up to 5 s for the
 // server, and refuses one that is older than Redis 6.2 or whose prefix is used by a layout it does not know. It warns of
 // settings, of the server and of the client, with which tasks or time may be lost; Open makes a client without them.
 //
@@ -69,7 +72,8 @@ func newStore(ctx context.Context, client redis.UniversalClient, o Options, prea
 	}
 	s := &Store{
 		client: client, prefix: o.Prefix, log: o.Logger, scripts: loadScripts(preamble), lanes: newLanes(),
-		now: func() string { return "" },
+		company: convoyPatience,
+		now:     func() string { return "" },
 	}
 	if err := s.checkServer(ctx); err != nil {
 		return nil, err

@@ -2,7 +2,11 @@ package worker
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 )
 
@@ -107,5 +111,45 @@ func TestNetHTTPRepeats(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("two calls of net/http made %d requests, want 3", len(seen))
+	}
+}
+
+// A request that gets a header of ours is sent with a map of its own: the caller's is only read.
+func TestHeaderOfTheCallerIsNotWrittenTo(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	d := NewDeliverer(Options{Egress: Egress{AllowPrivate: true}})
+	defer d.Close()
+	for _, header := range []http.Header{{"User-Agent": {"a"}}, {"User-Agent": {"a"}, "user-agent": {"b"}}, {}} {
+		before := header.Clone()
+		for range 2 {
+			if res := d.Deliver(t.Context(), Request{Method: "PUT", URL: srv.URL, Header: header}); res.Kind != "" {
+				t.Fatal(res.Err)
+			}
+		}
+		if !maps.EqualFunc(header, before, slices.Equal[[]string]) {
+			t.Errorf("the header has become %v", header)
+		}
+	}
+}
+
+func TestTargetsAreBounded(t *testing.T) {
+	var known targets
+	for i := range 3 * maxTargets {
+		u, err := known.parse(fmt.Sprintf("http://host:/%d", i%(2*maxTargets)))
+		if err != nil || u.Host != "host" {
+			t.Fatal(u, err)
+		}
+		u.Host = "changed" // it is the caller's
+	}
+	if len(known.parsed) > maxTargets {
+		t.Errorf("%d URLs are remembered", len(known.parsed))
+	}
+	for range 2 {
+		u, err := known.parse("http://host:/again")
+		if err != nil || u.Host != "host" {
+			t.Error(u, err)
+		}
+		u.Host = "changed"
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,5 +234,25 @@ func waitIdle[T any](t testing.TB, p *Pool[T]) {
 	defer cancel()
 	if err := p.Wait(ctx); err != nil {
 		t.Fatalf("the pool is not idle: %v", err)
+	}
+}
+
+// Items that take no time are run by few goroutines, however many places there are.
+func TestPoolBringsFewGoroutines(t *testing.T) {
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	p := NewPool(500, 500, func(int) {
+		var buf [64]byte
+		name, _, _ := strings.Cut(string(buf[:runtime.Stack(buf[:], false)]), " [")
+		mu.Lock()
+		defer mu.Unlock()
+		seen[name] = true
+	})
+	p.Add("a", make([]int, 500)...)
+	if err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) > 250 {
+		t.Errorf("%d goroutines ran 500 items that take no time", len(seen))
 	}
 }

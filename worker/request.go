@@ -63,7 +63,7 @@ type targets struct {
 // maxTargets bounds what is remembered of URLs that tasks made up; then it begins anew.
 const maxTargets = 1000
 
-// parse returns a URL that can be sent to, without its fragment. An error is a *configError.
+// parse returns a URL that can be sent to, for the caller to keep. An error is a *configError.
 func (t *targets) parse(text string) (*url.URL, error) {
 	t.mu.Lock()
 	u := t.parsed[text]
