@@ -155,19 +155,21 @@ func (c *convoy) wait(ctx context.Context, t *travelling) (any, error) {
 	if free {
 		c.leave()
 	}
-	patience := time.NewTimer(c.patience)
-	defer patience.Stop()
+	company, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
 	for {
 		select {
 		case <-t.answered:
 			return t.reply, t.err
-		case <-ctx.Done():
-			c.withdraw(t)
-			return nil, ctx.Err()
-		case <-patience.C:
-			if c.withdraw(t) {
+		case <-company.Done():
+			withdrawn := c.withdraw(t)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if withdrawn {
 				return nil, errNoCompany
 			}
+			company = ctx // it is on its way
 		}
 	}
 }
