@@ -130,9 +130,9 @@ func idleFigures() []figure {
 
 func memoryFigures() []figure {
 	return []figure{
-		{"memory/pending", bytesEach, "memory", 100_000, 10_000, []entry{{how: "used_memory per due task, payload included", run: memoryPending}}},
-		{"memory/scheduled", bytesEach, "memory", 100_000, 10_000, []entry{{how: "used_memory per task due later", run: memoryScheduled}}},
-		{"memory/retained", bytesEach, "memory", 100_000, 10_000, []entry{{how: "used_memory per succeeded task, retained for 1 h", run: memoryRetained}}},
+		{"memory/pending", bytesEach, "memory", 200_000, 10_000, []entry{{how: "used_memory per due task, payload included", run: memoryPending}}},
+		{"memory/scheduled", bytesEach, "memory", 200_000, 10_000, []entry{{how: "used_memory per task due later", run: memoryScheduled}}},
+		{"memory/retained", bytesEach, "memory", 200_000, 10_000, []entry{{how: "used_memory per succeeded task, retained for 1 h", run: memoryRetained}}},
 	}
 }
 
