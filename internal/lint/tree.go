@@ -71,10 +71,11 @@ func load(root fs.FS) (*tree, error) {
 	return t, err
 }
 
-// skip leaves out the directories that the go command leaves out.
+// skip leaves out the directories that the go command leaves out, and what npm installs for the bench.
 func skip(dir string) error {
 	base := path.Base(dir)
-	if dir != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor") {
+	if dir != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" ||
+		base == "node_modules") {
 		return fs.SkipDir
 	}
 	return nil
