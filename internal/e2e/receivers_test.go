@@ -36,7 +36,7 @@ func TestHostileReceivers(t *testing.T) {
 
 	var most peak
 	stopPeak := most.watch()
-	d, done := serveHostile(t, url, dispatch.Options{GlobalConcurrency: atOnce*4/3 + 1, PerQueueClaimCap: 250, BreakerThreshold: -1})
+	d, done := serveHostile(t, url, dispatch.Options{GlobalConcurrency: atOnce*4/3 + 1, PerQueueClaimCap: 150, BreakerThreshold: -1})
 	stopQuiet := quiet.keep(t, d.Client)
 	begun := time.Now()
 	ids := enqueueHostile(t, d.Client, den, all, calls)
