@@ -235,12 +235,10 @@ func (c *convoy) send(batch []*travelling) {
 	cmds := make([]*redis.Cmd, len(batch))
 	done := false
 	defer func() {
-		if p := recover(); p != nil {
-			done = false
-		}
+		recover() // a hook that panics must not end a process in which nobody could stop it: who waits is told
 		for i, t := range batch {
 			switch {
-			case cmds[i] == nil: // its caller has gone
+			case t.err != nil: // its caller has gone
 			case !done:
 				t.err = errPipelineLost
 			default:

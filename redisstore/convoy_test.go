@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,3 +236,52 @@ type errMoved struct{}
 
 func (errMoved) Error() string { return "MOVED 1 127.0.0.1:1" }
 func (errMoved) RedisError()   {}
+
+// A hook of the caller's client may end a pipeline's goroutine, or panic on it: its calls fail, and the next ones go on.
+func TestHooksThatEndAPipeline(t *testing.T) {
+	for name, end := range map[string]func(){"goexit": runtime.Goexit, "panic": func() { panic("hook") }} {
+		t.Run(name, func(t *testing.T) {
+			s := openMini(t)
+			s.company = time.Hour
+			ok(t, claimOf(t.Context(), s, 0, 0))
+			g := &gated{open: make(chan struct{})}
+			t.Cleanup(g.release)
+			s.client.(*redis.Client).AddHook(g)
+			s.client.(*redis.Client).AddHook(&endsPipelines{end: end})
+			var calls sync.WaitGroup
+			var failed atomic.Int64
+			for i := range convoyAfter + 3 {
+				calls.Go(func() {
+					if claimOf(t.Context(), s, i, 0) != nil {
+						failed.Add(1)
+					}
+				})
+			}
+			eventually(t, "three that wait", func() bool { return s.waitingIn(t) == 3 })
+			g.release()
+			calls.Wait()
+			if n := failed.Load(); n < 1 || n > 3 {
+				t.Errorf("%d calls failed, want those of the pipeline", n)
+			}
+			eventually(t, "that no place is lost", func() bool {
+				c := s.convoyOf(t.Context(), "k")
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.sent == 0
+			})
+		})
+	}
+}
+
+// endsPipelines does that to every pipeline.
+type endsPipelines struct {
+	movedInPipelines
+	end func()
+}
+
+func (e *endsPipelines) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error {
+		e.end()
+		return nil
+	}
+}
