@@ -128,11 +128,26 @@ func TestRateLimitOverTwoProcesses(t *testing.T) {
 }
 
 func TestConcurrencyLimitIsExact(t *testing.T) {
-	e := newEnv(t, dispatch.Options{})
-	other := another(t, e.store, dispatch.Options{Observer: e.seen.observe})
+	for _, c := range []struct {
+		name                     string
+		limit, processes, places int
+	}{
+		{"near: one process could fill it", 3, 2, 64},
+		{"far for each process, and met by all together", 4, 6, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) { concurrencyIsExact(t, c.limit, c.processes, c.places) })
+	}
+}
+
+func concurrencyIsExact(t *testing.T, limit, processes, places int) {
+	e := newEnv(t, dispatch.Options{GlobalConcurrency: places})
+	all := []*env{e}
+	for len(all) < processes {
+		all = append(all, another(t, e.store, dispatch.Options{GlobalConcurrency: places, Observer: e.seen.observe}))
+	}
 	var mu sync.Mutex
 	now, most := 0, 0
-	for _, p := range []*env{e, other} {
+	for _, p := range all {
 		p.handle("k", func(context.Context, *dispatch.Task) error {
 			mu.Lock()
 			now++
@@ -146,17 +161,18 @@ func TestConcurrencyLimitIsExact(t *testing.T) {
 			return nil
 		})
 	}
-	_, err := e.d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", MaxConcurrent: 3})
+	_, err := e.d.EnsureQueue(t.Context(), dispatch.Queue{Name: "q", MaxConcurrent: limit})
 	e.ok(err)
 	e.fill("q", 60)
 	for i := 0; i < 100 && e.seen.count(dispatch.Succeeded) < 60; i++ {
-		e.run()
-		other.run()
+		for _, p := range all {
+			p.run()
+		}
 		e.store.Advance(time.Second)
 	}
 	e.succeeded(60)
-	if most > 3 {
-		t.Errorf("%d ran at once, want at most 3", most)
+	if most > limit {
+		t.Errorf("%d ran at once, want at most %d", most, limit)
 	}
 }
 

@@ -97,15 +97,22 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 }
 
 // freeAhead gives the places of a batch away while it is on its way, so that the next tasks come while these are stored.
-// In a queue that limits how many run, the store counts them until it has their outcomes: it would refuse the others.
+// In a queue that is near its limit of how many run, the store counts them until it has their outcomes: it would refuse the
+// others.
 func (d *Dispatcher) freeAhead(queue string, batch []*settling) {
-	if s := batch[0].run.settings; batch[0].swept || s == nil || s.MaxConcurrent > 0 {
+	if batch[0].swept || batch[0].run.settings == nil {
 		return
 	}
+	now := d.opts.Clock.Now()
 	d.mu.Lock()
-	d.leasesEnded(queue, batch, d.opts.Clock.Now())
+	near := d.sched.Near(queue, now)
+	if !near {
+		d.leasesEnded(queue, batch, now)
+	}
 	d.mu.Unlock()
-	d.poke()
+	if !near {
+		d.poke()
+	}
 }
 
 // traffic counts what receivers said to the attempts of a batch, as far as their queue is to be slowed down by that.

@@ -87,6 +87,9 @@ func (s *Scheduler) Claimed(queue string, c Claim, now time.Time) {
 	q.pass = q.pass.after(leased, q.limits.Weight) // q may be in returning, and leaves it before it is compared again
 
 	q.retry, q.refused = c.Retry, c.Blocked
+	if c.Blocked {
+		q.nearUntil = now.Add(nearFor)
+	}
 	if q.relieved {
 		q.lift()
 	}
@@ -168,14 +171,14 @@ func (s *Scheduler) pick(now time.Time) (*queue, int) {
 // budget returns how many tasks the first ready queue may claim; none is 0 or less.
 func (s *Scheduler) budget(q *queue, now time.Time) int {
 	places := s.more(q)
-	if q.limits.limited() {
+	if s.limited(q, now) {
 		tokens := max(q.bucket.tokens(now), 1) // it was seen, even if now has gone back
 		return min(s.claimCap, places, tokens, q.room())
 	}
 	if !s.overtakes(q) {
 		places += s.beyond(places, now)
 	}
-	return min(s.claimCap, places)
+	return min(s.claimCap, places, q.room())
 }
 
 // beyond returns how many more tasks to hold that find no place, once so many of the free places are taken. It is as many

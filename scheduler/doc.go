@@ -59,7 +59,8 @@
 //
 // A place stands empty from the end of its task until a claim has brought another. Where tasks take microseconds, that
 // is most of the time. So the process may hold more tasks than it has places, up to twice as many, as far as the pace
-// at which tasks end calls for it. Only queues without limits are prefetched, and each only at its turn. What is held
+// at which tasks end calls for it. Only queues without limits are prefetched, or with a concurrency limit that is far: at least
+// four times the places, and not met for a minute. Each is so only at its turn. What is held
 // beyond the places, or beyond a queue's part of them, takes none: it waits until its queue may take one, and a queue that
 // comes meanwhile finds the free places as they are.
 //

@@ -1,6 +1,9 @@
 package scheduler
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Limits are what one queue allows, over all processes that serve it. The zero value sets no limit, with weight 1.
 type Limits struct {
@@ -32,6 +35,27 @@ func (l Limits) resolved() Limits {
 	return l
 }
 
-// limited says whether leases count against a limit. Tasks of such a queue are not prefetched: one that waits for a
-// place uses the limit up and does nothing with it. It requires resolved Limits.
-func (l Limits) limited() bool { return l.Rate > 0 || l.Concurrent > 0 }
+// A concurrency limit is far while it is at least farPlaces times the process's places and the store has not refused for it
+// within nearFor.
+const (
+	farPlaces = 4
+	nearFor   = time.Minute
+)
+
+// Near says whether a queue has a concurrency limit that may be near. Until then a lease that nothing is done with, because
+// its task waits for a place or its outcome is on its way, keeps no other task from running.
+func (s *Scheduler) Near(queue string, now time.Time) bool {
+	q := s.queues[queue]
+	return q != nil && s.near(q, now)
+}
+
+func (s *Scheduler) near(q *queue, now time.Time) bool {
+	limit := q.limits.Concurrent
+	return limit > 0 && (limit/farPlaces < s.places || now.Before(q.nearUntil))
+}
+
+// limited says whether each lease counts against a limit. Tasks of such a queue are not prefetched: one that waits for a
+// place uses the limit up and does nothing with it.
+func (s *Scheduler) limited(q *queue, now time.Time) bool {
+	return q.limits.Rate > 0 || s.near(q, now)
+}

@@ -47,6 +47,8 @@ type queue struct {
 	retry time.Time
 	// refused says that the last claim met the concurrency limit. The end of a lease lifts it.
 	refused bool
+	// nearUntil is until when the concurrency limit counts as near because a claim has met it.
+	nearUntil time.Time
 	// relieved says that a lease has ended since the grant: a claim that was refused may have run before that.
 	relieved bool
 	// reset says that Reset was called since the grant.

@@ -103,7 +103,7 @@ func (l *life) step() string {
 	case action < 83:
 		limits := Limits{
 			Rate:       []float64{0, 0, 0.5, 3, 10, 1000}[r.IntN(6)],
-			Concurrent: []int{0, 0, 1, 5}[r.IntN(4)],
+			Concurrent: []int{0, 0, 1, 5, 4*s.places - 1, 4 * s.places}[r.IntN(6)],
 			Weight:     1 + r.IntN(4),
 		}
 		if limits.Rate > 0 {
@@ -120,6 +120,9 @@ func (l *life) step() string {
 		s.Late(name)
 		w.late(name)
 		return "late " + name
+	case action < 87 && r.IntN(20) == 0:
+		l.now = now.Add(30 * time.Second)
+		return "half a minute"
 	case action < 92:
 		l.now = now.Add(time.Duration(r.IntN(8)) * time.Millisecond)
 		return fmt.Sprintf("tick %v", l.now.Sub(now))

@@ -82,14 +82,14 @@ func TestLimitsThatMeanTheSame(t *testing.T) {
 		{Burst: 5}, {Burst: -1}, {Weight: 1}, {Weight: -3}, {Concurrent: -1},
 		{Rate: -1}, {Rate: math.NaN()}, {Rate: math.Inf(1), Burst: 3}, {Rate: math.Inf(-1)},
 	} {
-		if got := l.resolved(); got != none || got.limited() {
+		if got := l.resolved(); got != none {
 			t.Errorf("%+v sets limits: %+v", l, got)
 		}
 	}
-	if l := (Limits{Rate: 0.5}).resolved(); l != (Limits{Rate: 0.5, Burst: 1, Weight: 1}) || !l.limited() {
+	if l := (Limits{Rate: 0.5}).resolved(); l != (Limits{Rate: 0.5, Burst: 1, Weight: 1}) {
 		t.Errorf("a rate is resolved to %+v", l)
 	}
-	if l := (Limits{Concurrent: 1}).resolved(); l != (Limits{Concurrent: 1, Weight: 1}) || !l.limited() {
+	if l := (Limits{Concurrent: 1}).resolved(); l != (Limits{Concurrent: 1, Weight: 1}) {
 		t.Errorf("a concurrency limit is resolved to %+v", l)
 	}
 }

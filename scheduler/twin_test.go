@@ -27,7 +27,7 @@ type twinQueue struct {
 	pass       uint64
 	backlogged bool
 
-	due, retry                          time.Time
+	due, retry, met                     time.Time // met is when a claim last met the concurrency limit
 	refused, relieved, reset, forgotten bool
 	leases, budget                      int
 	held, kept                          int // places of leases, and of the budget
@@ -275,7 +275,8 @@ func (w *twin) pick(now time.Time) (*twinQueue, int) {
 
 func (w *twin) budget(q *twinQueue, now time.Time) int {
 	budget := w.more(q)
-	if q.limits.Rate == 0 && q.limits.Concurrent == 0 {
+	far := q.limits.Concurrent >= 4*w.places && (q.met.IsZero() || now.Sub(q.met) >= time.Minute)
+	if q.limits.Rate == 0 && (q.limits.Concurrent == 0 || far) {
 		passed := false
 		for _, other := range w.list {
 			passed = passed || other.stands == "claiming" && other.backlogged && other.pass < q.pass
@@ -330,6 +331,9 @@ func (w *twin) claimed(name string, c Claim, now time.Time) {
 	q.bucket.charge(c.Leased, now)
 	q.pass += uint64(max(c.Leased, 1)) << 16 / uint64(q.limits.Weight)
 	q.retry, q.refused = c.Retry, c.Blocked
+	if c.Blocked {
+		q.met = now
+	}
 	if q.reset || q.refused && q.relieved {
 		q.retry, q.refused = time.Time{}, false
 	}
