@@ -13,7 +13,7 @@ const (
 	KindStart Kind = "start"
 	KindEnd   Kind = "end"
 	// KindOutcome is written by the worker's observer, after the store has the outcome; with Token 0 by who has ended a
-	// task by administration, after the call returned.
+	// task by administration, or without an ID all those of a queue, after the call returned.
 	KindOutcome Kind = "outcome"
 	// KindFault is written by who does something to a process or a server, before it does it, or with a task's Queue and ID
 	// by who acts on that task as an administrator does: runs, reschedules or replays it.

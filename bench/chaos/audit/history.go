@@ -82,8 +82,11 @@ func (e *Event) validate() error {
 			return errors.New("a fault without a word for it")
 		}
 	case KindAck, KindStart, KindEnd, KindOutcome:
-		if e.Queue == "" || e.ID == "" && !(e.Kind == KindAck && e.Result != AckStored) {
+		if e.Queue == "" || e.ID == "" && !e.mayBeNameless() {
 			return fmt.Errorf("%s of no task", e.Kind)
+		}
+		if e.Token <= 0 && (e.Kind == KindStart || e.Kind == KindEnd) {
+			return fmt.Errorf("%s without a token", e.Kind)
 		}
 	default:
 		return fmt.Errorf("kind %q", e.Kind)
@@ -92,4 +95,10 @@ func (e *Event) validate() error {
 		return fmt.Errorf("%s of nobody, or at no time", e.Kind)
 	}
 	return nil
+}
+
+// mayBeNameless says whether an event may be about no task in particular: an enqueue whose ID nobody has learned, and the end
+// by administration of all tasks of a queue.
+func (e *Event) mayBeNameless() bool {
+	return e.Kind == KindAck && e.Result != AckStored || e.Kind == KindOutcome && e.Token == 0
 }
