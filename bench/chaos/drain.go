@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch/bench/chaos/audit"
+)
+
+// Drain waits until no task waits or runs, for at most limit. Then it has the workers stop in order, so that all they know is in the
+// ledger, and takes a snapshot of the keys. It is the last thing that a scenario does. Tasks that are still there after limit are no
+// error: the checker finds them lost. A frozen process must have been thawed, and whoever enqueues must have ended.
+func (r *Run) Drain(ctx context.Context, limit time.Duration) error {
+	raw, err := r.Raw()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	var left int64
+	var last error
+	err = Until(ctx, limit, "the store is empty", func() (bool, error) {
+		left, last = liveTasks(ctx, raw)
+		return last == nil && left == 0, nil
+	})
+	switch {
+	case last != nil:
+		return fmt.Errorf("draining: %w", last)
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		r.Note("after %v there are %d tasks that wait or run", limit, left)
+	}
+	if err := r.stopAll(ctx); err != nil {
+		return err
+	}
+	snap, err := audit.Snapshot(ctx, raw, prefix)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.snap = snap
+	return nil
+}
+
+// Live is how many tasks wait or run, over all queues.
+func (r *Run) Live(ctx context.Context) (int64, error) {
+	raw, err := r.Raw()
+	if err != nil {
+		return 0, err
+	}
+	defer raw.Close()
+	return liveTasks(ctx, raw)
+}
+
+func liveTasks(ctx context.Context, raw redis.UniversalClient) (int64, error) {
+	queues, err := queuesOf(ctx, raw)
+	if err != nil {
+		return 0, err
+	}
+	var live int64
+	for _, queue := range queues {
+		for _, part := range []string{"due", "leased"} {
+			n, err := raw.ZCard(ctx, key(queue, part)).Result()
+			if err != nil {
+				return 0, err
+			}
+			live += n
+		}
+	}
+	return live, nil
+}
+
+// stopAll has all processes that still run stop in order, and waits for them.
+func (r *Run) stopAll(ctx context.Context) error {
+	r.mu.Lock()
+	processes := append([]*Process(nil), r.processes...)
+	r.mu.Unlock()
+	var running []*Process
+	for _, p := range processes {
+		select {
+		case <-p.done:
+		default:
+			if err := p.Term(); err != nil {
+				return err
+			}
+			running = append(running, p)
+		}
+	}
+	for _, p := range running {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

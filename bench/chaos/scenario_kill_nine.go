@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+func killNine() Scenario {
+	return Scenario{
+		Name: "kill-nine",
+		Doc: "three workers are killed by SIGKILL one after another under load, and replaced: every acknowledged task ends, and what " +
+			"starts twice is at most what the killed held",
+		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed},
+		Run:   runKillNine,
+	}
+}
+
+func runKillNine(ctx context.Context, r *Run) error {
+	config := WorkerConfig{OwnProxy: false}
+	workers, err := r.Workers(ctx, 3, config)
+	if err != nil {
+		return err
+	}
+	load := Load{
+		Queues: []string{"mail", "report", "image"}, Rate: 1000, Batch: 5, Seed: r.Rand.Uint64(), Work: 40 * time.Millisecond,
+		FlakyShare: 0.05, SnoozeShare: 0.02, FatalShare: 0.01, NamedShare: 0.1, DelayShare: 0.1, Delay: 2 * time.Second,
+	}
+	producer, err := r.Producer(ctx, load)
+	if err != nil {
+		return err
+	}
+	for round := range Pick(r, 1, 20) {
+		for i, w := range workers {
+			if !Sleep(ctx, time.Duration(500+r.Rand.IntN(1000))*time.Millisecond) {
+				return context.Cause(ctx)
+			}
+			w.Kill()
+			held, err := r.Held(ctx, w)
+			if err != nil {
+				return err
+			}
+			r.Allow(held)
+			r.Note("round %d: %s held %d leases", round, w.Who, held)
+			if workers[i], err = r.Worker(ctx, config); err != nil {
+				return err
+			}
+			if err := r.Recovered(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := producer.Term(); err != nil {
+		return err
+	}
+	if err := producer.Wait(ctx); err != nil {
+		return fmt.Errorf("the producer: %w", err)
+	}
+	return r.Drain(ctx, 20*time.Second)
+}
