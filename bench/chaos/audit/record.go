@@ -48,7 +48,7 @@ func readProgress(text string) (progress, error) {
 	}
 	p := progress{attempts: int(binary.BigEndian.Uint32([]byte(text[1:5])))}
 	dec := msgpack.NewDecoder(bytes.NewReader([]byte(text[5:])))
-	dec.UseLooseInterfaceDecoding(true) // numbers are int64 or uint64, whatever their length
+	dec.UseLooseInterfaceDecoding(true)                                                      // numbers are int64 or uint64, whatever their length
 	dec.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() }) // keys are numbers
 	fields, err := dec.DecodeUntypedMap()
 	if err != nil {
