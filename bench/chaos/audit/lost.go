@@ -26,7 +26,7 @@ func (c *checker) lost(t *task, lives [][]*attempt) {
 			ended++
 		}
 	}
-	if open && held {
+	if held && (open || len(lives) < len(promised)) {
 		ended++ // or lives: the store tells of the last one
 	}
 	for _, end := range t.ends {
