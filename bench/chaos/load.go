@@ -35,8 +35,9 @@ type Load struct {
 	DelayShare float64
 	// FlakyShare fail at their first attempt, SnoozeShare put themselves off once, FatalShare die at once.
 	FlakyShare, SnoozeShare, FatalShare float64
-	// NamedShare have an ID of the caller's.
-	NamedShare float64
+	// NamedShare have an ID of the caller's, ExtendShare ask for more time, and RetainShare stay readable for Retain.
+	NamedShare, ExtendShare, RetainShare float64
+	Retain                               time.Duration
 }
 
 // quickRetry has tasks come back at once, so that runs are short.
@@ -100,6 +101,7 @@ func (l Load) draw(random *rand.Rand, name, queue string) dispatch.Task {
 	work, long, delay := upTo(l.Work), chance(l.LongShare), upTo(l.Delay)
 	delayed, scheduled := chance(l.DelayShare), chance(0.5)
 	flaky, snooze, fatal, named := chance(l.FlakyShare), chance(l.SnoozeShare), chance(l.FatalShare), chance(l.NamedShare)
+	extend, retain := chance(l.ExtendShare), chance(l.RetainShare)
 	if delayed {
 		if delay = delay.Truncate(time.Millisecond); scheduled {
 			t.ScheduleTime = time.Now().Add(delay).Truncate(time.Millisecond)
@@ -117,6 +119,12 @@ func (l Load) draw(random *rand.Rand, name, queue string) dispatch.Task {
 		does.Flaky = true
 	case snooze:
 		does.Snooze = true
+	}
+	if extend {
+		does.Extend = l.Timeout
+	}
+	if retain {
+		t.Retention = l.Retain
 	}
 	if named {
 		t.ID = dispatch.TaskID("named-" + name)

@@ -19,7 +19,7 @@ type Row struct {
 	Miscounted int    `json:"miscounted"`
 	Leftover   int    `json:"leftover"`
 	Broken     int    `json:"broken"`
-	// Duplicates are starts that nothing explains, and DuplicatesBound how many of them there may be; below 0 is any number.
+	// Duplicates are starts that no outcome asked for, and DuplicatesBound how many of them there may be; below 0 is any number.
 	Duplicates      int `json:"duplicates"`
 	DuplicatesBound int `json:"duplicates_bound"`
 	// Recovery is how long service took to be normal after the fault, and RecoveryBound how long it may take, in seconds. Both
@@ -35,10 +35,10 @@ type Row struct {
 }
 
 // judge fills a row from what the checker has found.
-func (w *Row) judge(report audit.Report) {
+func (w *Row) judge(report audit.Report, duplicates int) {
 	w.Enqueued, w.Delivered = report.Enqueued, report.Delivered
 	w.Lost, w.Forged, w.Early = report.Lost, report.Forged, report.Early
-	w.Overlaps, w.Miscounted, w.Duplicates = report.Overlaps, report.Miscounted, report.Duplicates
+	w.Overlaps, w.Miscounted, w.Duplicates = report.Overlaps, report.Miscounted, duplicates
 	w.Leftover, w.Broken = report.Leftover, report.Broken
 	for _, f := range report.Findings {
 		w.fail(f.String())

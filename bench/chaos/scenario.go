@@ -43,7 +43,8 @@ type Scenario struct {
 type Bound struct {
 	// Recovery is the longest time from the end of a fault (Run.Recovered) until service is normal; 0 when it is not measured.
 	Recovery time.Duration
-	// Duplicates is how many starts there may be beyond those that audit.Rules explains; nil means 0. Below 0 is any number.
+	// Duplicates is how many attempts may start beyond one per task and one for each outcome that asked for another (retry,
+	// released): those whose lease was lost, for example. Nil means 0, below 0 is any number.
 	Duplicates func(r *Run) int
 	// Overlaps is how many attempts may overlap beside those that faults in the ledger explain.
 	Overlaps func(r *Run) int

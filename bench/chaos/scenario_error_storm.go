@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/dispatchkit/dispatch/bench/chaos/faultproxy"
@@ -30,7 +29,7 @@ func runErrorStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	proxy := r.Set.Nodes[0].Proxy()
-	storm := storm{random: rand.New(rand.NewPCG(r.Rand.Uint64(), 0))}
+	phases := storm(rand.New(rand.NewPCG(r.Rand.Uint64(), 0)))
 	workers, err := r.Workers(ctx, 2, WorkerConfig{LeaseGrace: 10 * time.Second, Stale: 30 * time.Second})
 	if err != nil {
 		return err
@@ -40,9 +39,9 @@ func runErrorStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	r.Fault("loss", r.Set.Nodes[0].Addr())
-	for _, l := range storm.losses() {
+	for _, l := range phases {
 		proxy.Lose(l)
-		if !Sleep(ctx, lasts/storms) {
+		if !Sleep(ctx, lasts/time.Duration(len(phases))) {
 			return context.Cause(ctx)
 		}
 	}
@@ -67,27 +66,14 @@ func runErrorStorm(ctx context.Context, r *Run) error {
 	return r.Drain(ctx, Pick(r, 30*time.Second, 2*time.Minute))
 }
 
-// storms is how many kinds of loss a storm goes through.
-const storms = 3
-
-// storm has half of all commands fail.
-type storm struct {
-	mu     sync.Mutex // guards random, which the goroutines of the proxy share
-	random *rand.Rand
-}
-
-func (s *storm) half(faultproxy.Request) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.random.IntN(2) == 0
-}
-
-// losses are the phases of a storm: the server says not now, requests do not reach it, replies do not come back.
-func (s *storm) losses() []faultproxy.Loss {
+// storm is the phases in which half of all commands fail: the server says not now, requests do not reach it, replies do not come
+// back.
+func storm(random *rand.Rand) []faultproxy.Loss {
+	half := func(faultproxy.Request) bool { return random.IntN(2) == 0 } // of one proxy, which asks one at a time
 	return []faultproxy.Loss{
-		{Match: s.half, Error: "LOADING Redis is loading the dataset in memory"},
-		{Match: s.half},
-		{Match: s.half, Reply: true},
+		{Match: half, Error: "LOADING Redis is loading the dataset in memory"},
+		{Match: half},
+		{Match: half, Reply: true},
 	}
 }
 

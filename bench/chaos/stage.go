@@ -158,7 +158,7 @@ func (r *Run) judge(row *Row, sc Scenario) {
 		row.fail(err.Error())
 		return
 	}
-	row.judge(audit.Check(history, rules))
+	row.judge(audit.Check(history, rules), duplicates(history))
 }
 
 // keep moves what a failed run left to where it stays, adds how to replay it, and returns the place.
