@@ -23,6 +23,6 @@
 // The kernel acknowledges what the proxy swallows: a sender sees no loss of packets, only silence. What is on its way when a
 // fault begins may still arrive. Commands behind one whose reply was lost have usually run, but need not have. A replica that
 // connects during a fault is treated as a client until it has said that it is none, so its first PING may be hit. CLIENT
-// REPLY OFF and SKIP, streamed RESP3 types and TLS are not understood; a server that speaks something else than RESP gets its
-// connection cut. The port is checked, not reserved, while connections are refused.
+// REPLY OFF and SKIP, streamed RESP3 types and TLS are not understood; what is no RESP gets its connection cut. A client that
+// closes one half of its connection has closed it. Replies that a client does not read are kept without bound. The port is checked, not reserved, while connections are refused.
 package faultproxy

@@ -1,5 +1,7 @@
 package faultproxy
 
+import "sync"
+
 // Loss says which requests are lost, and how. The zero value loses nothing.
 type Loss struct {
 	// Reply lets the command run and loses what the server answers. Otherwise the request does not reach the server. Either
@@ -17,4 +19,51 @@ type Loss struct {
 	// Error is answered in place of the reply, and the connection goes on. It is what Redis writes after the minus sign,
 	// such as "LOADING Redis is loading the dataset in memory", and has no line end.
 	Error string
+}
+
+// entry is what becomes of a request that is hit.
+func (l Loss) entry(r Request) entry {
+	e := newEntry(r)
+	switch {
+	case l.Reply && l.Error == "":
+		e.verdict = loseReply
+	case l.Reply:
+		e.verdict = replaceReply
+	case l.Error == "":
+		e.verdict = hangUp
+	default:
+		e.verdict = answer
+	}
+	if l.Error != "" {
+		e.err = []byte("-" + l.Error + "\r\n")
+	}
+	return e
+}
+
+// judge decides about requests, one at a time.
+type judge struct {
+	mu   sync.Mutex
+	loss Loss
+}
+
+func (j *judge) set(l Loss) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.loss = l
+}
+
+// try decides about one request.
+func (j *judge) try(r Request) entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.loss.Match == nil || !j.loss.Match(r) {
+		return newEntry(r)
+	}
+	e := j.loss.entry(r)
+	if j.loss.Times > 0 {
+		if j.loss.Times--; j.loss.Times == 0 {
+			j.loss = Loss{}
+		}
+	}
+	return e
 }

@@ -1,58 +1,96 @@
 package faultproxy
 
 import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
+)
+
+// Ports are taken from below the range that the kernel hands to outgoing connections.
+const (
+	portFrom = 16_000
+	portTo   = 32_000
+
+	dialLimit = 2 * time.Second // until the server accepts
 )
 
 // Proxy passes connections on to one server and fails on demand. Its methods may be called from several goroutines, and
 // faults add up: a proxy can be slow and lose replies. The caller owns it and must Close it.
 type Proxy struct {
+	addr               string
+	judge              judge
+	upwards, downwards bottleneck // to the server, to the clients
+	stats              counters
+	group              sync.WaitGroup // of everything that Listen and Accept started
+
+	mu       sync.Mutex
+	target   string
+	listener net.Listener // nil while connections are refused
+	links    map[*link]struct{}
+	faults   weather
+	closed   bool
 }
+
+// weather is what all connections of clients suffer.
+type weather struct {
+	dark  bool          // nothing arrives
+	mute  bool          // replies do not arrive
+	delay time.Duration // of what arrives
+}
+
+// counters are Stats while they grow.
+type counters struct{ dials, requests, lostRequests, lostReplies atomic.Int64 }
 
 // Listen opens a proxy for the server at target, host:port. An empty target is allowed: until SetTarget names one,
 // connections are reset. The proxy listens on the loopback interface, on a port below those of outgoing
 // connections: otherwise somebody could be given the port while connections are refused.
-func Listen(target string) (*Proxy, error) { panic("not yet") }
+func Listen(target string) (*Proxy, error) {
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(portFrom+rand.IntN(portTo-portFrom)))
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue // taken
+		}
+		p := &Proxy{addr: addr, target: target, listener: l, links: map[*link]struct{}{}}
+		p.group.Go(func() { p.serve(l) })
+		return p, nil
+	}
+	return nil, errors.New("faultproxy: no free port in 100 attempts")
+}
 
 // Addr is where clients connect: host:port. It stays the same until Close.
-func (p *Proxy) Addr() string { panic("not yet") }
+func (p *Proxy) Addr() string { return p.addr }
 
 // URL is Addr in the form that go-redis parses.
-func (p *Proxy) URL() string { panic("not yet") }
+func (p *Proxy) URL() string { return "redis://" + p.addr + "/0" }
 
 // SetTarget names the server of new connections. Open ones stay where they are: call Cut to move them.
-func (p *Proxy) SetTarget(addr string) { panic("not yet") }
+func (p *Proxy) SetTarget(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = addr
+}
 
-// Cut resets all connections. New ones are served.
-func (p *Proxy) Cut() { panic("not yet") }
-
-// Refuse refuses new connections, as a host does on which nobody listens. Open ones go on: call Cut to end them.
-func (p *Proxy) Refuse() { panic("not yet") }
-
-// Accept undoes Refuse. It fails if another process has taken the port meanwhile.
-func (p *Proxy) Accept() error { panic("not yet") }
-
-// BlackHole swallows what either side sends, and accepts connections all the same. What is swallowed is gone: switched
-// off, connections that are left are cut.
-func (p *Proxy) BlackHole(on bool) { panic("not yet") }
-
-// HalfOpen passes requests and swallows replies. Switched off, connections that are left are cut.
-func (p *Proxy) HalfOpen(on bool) { panic("not yet") }
-
-// Delay lets everything arrive d later, in each direction. It costs no throughput. 0 switches it off.
-func (p *Proxy) Delay(d time.Duration) { panic("not yet") }
-
-// Throttle bounds each direction of all connections together. 0 switches it off.
-func (p *Proxy) Throttle(bytesPerSecond int) { panic("not yet") }
-
-// Lose changes what is lost. The zero Loss ends it.
-func (p *Proxy) Lose(l Loss) { panic("not yet") }
-
-// Stats are the counts since Listen.
-func (p *Proxy) Stats() Stats { panic("not yet") }
-
-// Close ends everything, connections of replicas included, and returns when nothing of the proxy runs any more.
-func (p *Proxy) Close() { panic("not yet") }
+// Close ends everything, connections of replicas included, and returns when nothing of the proxy runs any more. It may be
+// called more than once.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	for k := range p.links {
+		k.sever()
+	}
+	p.mu.Unlock()
+	p.group.Wait()
+}
 
 // Stats count what went through a proxy. Connections of replicas count as dials only.
 type Stats struct {
@@ -60,4 +98,68 @@ type Stats struct {
 	Requests     int64 // commands that arrived, lost ones included
 	LostRequests int64 // that did not reach the server: dropped by Lose, or answered with its Error
 	LostReplies  int64 // of commands that ran: dropped by Lose, or replaced by its Error
+}
+
+// Stats are the counts since Listen. What a black hole or a half-open connection swallows is not in them.
+func (p *Proxy) Stats() Stats {
+	return Stats{
+		Dials:        p.stats.dials.Load(),
+		Requests:     p.stats.requests.Load(),
+		LostRequests: p.stats.lostRequests.Load(),
+		LostReplies:  p.stats.lostReplies.Load(),
+	}
+}
+
+// serve accepts connections until l is closed.
+func (p *Proxy) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.stats.dials.Add(1)
+		p.group.Go(func() { p.open(client) })
+	}
+}
+
+// open makes a connection of a client a link and carries it until it ends.
+func (p *Proxy) open(client net.Conn) {
+	p.mu.Lock()
+	target, dark := p.target, p.faults.dark
+	p.mu.Unlock()
+	var server net.Conn
+	if !dark { // a black hole answers for servers that are gone as well
+		var err error
+		if server, err = net.DialTimeout("tcp", target, dialLimit); err != nil {
+			reset(client)
+			return
+		}
+	}
+	k := newLink(p, client, server)
+	switch {
+	case !p.add(k):
+	case server == nil:
+		io.Copy(io.Discard, client) // until it is cut
+	default:
+		k.carry()
+	}
+	k.sever()
+	p.remove(k)
+}
+
+// add lists a link. One that began in a black hole that is over meanwhile would have been cut, and is.
+func (p *Proxy) add(k *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || k.server == nil && !p.faults.dark {
+		return false
+	}
+	p.links[k] = struct{}{}
+	return true
+}
+
+func (p *Proxy) remove(k *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, k)
 }
