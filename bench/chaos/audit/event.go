@@ -70,7 +70,8 @@ type Event struct {
 	NotBefore int64 `json:"not_before,omitempty"`
 	// Named says of an ask that the caller chose the ID.
 	Named bool `json:"named,omitempty"`
-	// Result is what an ack says, or how a handler ended.
+	// Result is what an ack says, or how a handler ended. An outcome by administration that is AckUncertain may not have
+	// happened.
 	Result string `json:"result,omitempty"`
 
 	// Attempt and Token are those of a start, an end and an outcome: attempts count from 1, tokens are those of a queue.

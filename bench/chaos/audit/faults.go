@@ -12,7 +12,8 @@ const (
 // lasting are faults that stay until one of the mending ones is written for the same target.
 var (
 	lasting = map[string]bool{
-		"stop": true, "blackhole": true, "half-open": true, "halfopen": true, "refuse": true, "delay": true, "throttle": true, "loss": true,
+		"stop": true, "blackhole": true, "half-open": true, "halfopen": true, "refuse": true, "delay": true, "throttle": true,
+		"loss": true,
 	}
 	mending = map[string]bool{"cont": true, "heal": true, "accept": true}
 )

@@ -116,8 +116,8 @@ func (c *checker) overtaken(t *task, life []*attempt) {
 // afterAdministration finds an attempt whose lease was given out after the call that ended the task had returned.
 func (c *checker) afterAdministration(t *task) {
 	for _, end := range t.ends {
-		if end.ID == "" || c.forgivable(end) {
-			continue // of a queue: what is enqueued meanwhile stays
+		if end.ID == "" || end.Result == AckUncertain || c.forgivable(end) {
+			continue // it may not have happened, or not to this task: what a queue is given meanwhile stays
 		}
 		for _, start := range t.starts() {
 			if from := claimed(start); from > end.At+tokenSlack && from == start.Token && !t.renewed(0, start.At) {

@@ -113,6 +113,12 @@ func TestForged(t *testing.T) {
 			5 x outcome a - cancelled
 			11 w start a 1/@10
 			`, Rules{}, "forged 1"},
+		{"leased after a call to cancel it of which nobody knows what it did", `
+			0 p ask a
+			1 p ack a stored
+			5 x outcome a - cancelled result=uncertain
+			11 w start a 1/@10
+			`, Rules{}, ""},
 		{"leased just before it was cancelled, and started after that", `
 			0 p ask a
 			1 p ack a stored

@@ -19,7 +19,7 @@ const epoch = 1_800_000_000_000_000
 //	0 w start a ATTEMPT/TOKEN [lease=MS] [worker=NAME]
 //	0 w end a ATTEMPT/TOKEN ok
 //	0 w outcome a ATTEMPT/TOKEN succeeded
-//	0 x outcome a - cancelled
+//	0 x outcome a - cancelled [result=uncertain]
 //	0 x fault kill w
 //	0 x act replay a
 func parseHistory(t *testing.T, text string) *History {
@@ -65,6 +65,8 @@ func parseHistory(t *testing.T, text string) *History {
 				e.NotBefore = instant(t, value)
 			case "lease":
 				e.Lease = instant(t, value) - epoch
+			case "result":
+				e.Result = value
 			case "worker":
 				e.Worker = value
 			default:

@@ -55,7 +55,8 @@ func (t *task) promises() []*Event {
 }
 
 // ended says whether a life of a task is over, as far as one can know: an accepted outcome ends it, or its last attempt has
-// succeeded and whoever was to tell what the store said could not.
+// come to an end of its own and whoever was to tell what the store said could not. One that was cut or put off would have come
+// back.
 func (c *checker) ended(life []*attempt) bool {
 	for _, a := range life {
 		if a.terminal() != nil {
@@ -66,7 +67,7 @@ func (c *checker) ended(life []*attempt) bool {
 	if last.settled() != nil || len(last.starts) == 0 {
 		return false
 	}
-	succeeded := slices.ContainsFunc(last.ends, func(e *Event) bool { return e.Result == EndOK })
+	finished := slices.ContainsFunc(last.ends, func(e *Event) bool { return e.Result == EndOK || e.Result == EndFail })
 	start := last.starts[0]
-	return succeeded && (len(last.discarded) > 0 || c.faults.touched(start.owner(), start.At, forever))
+	return finished && (len(last.discarded) > 0 || c.faults.touched(start.owner(), start.At, forever))
 }

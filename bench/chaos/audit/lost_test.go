@@ -53,6 +53,18 @@ func TestLost(t *testing.T) {
 			15 w end a 1/10 ok
 			16 x fault kill w
 			`, drained, ""},
+		{"killed after a failure that may have been the last, and before it could tell", `
+			1 p ack a stored
+			10 w start a 1/10
+			15 w end a 1/10 fail
+			16 x fault kill w
+			`, drained, ""},
+		{"killed after it was put off", `
+			1 p ack a stored
+			10 w start a 1/10
+			15 w end a 1/10 snooze
+			16 x fault kill w
+			`, drained, "lost 1"},
 		{"another worker was killed", `
 			1 p ack a stored
 			10 w start a 1/10

@@ -65,7 +65,8 @@ func (c *checker) duplicates(t *task, life []*attempt) {
 			}
 			if !explained {
 				c.report.Duplicates++
-				c.find(VerdictDuplicate, t, append(before.events(), start), "token %d was delivered, and nothing tells why the attempt before was not the last", a.token)
+				c.find(VerdictDuplicate, t, append(before.events(), start),
+					"token %d was delivered, and nothing tells why the attempt before was not the last", a.token)
 			}
 			before = a
 		}

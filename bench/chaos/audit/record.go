@@ -48,8 +48,8 @@ func readProgress(text string) (progress, error) {
 	}
 	p := progress{attempts: int(binary.BigEndian.Uint32([]byte(text[1:5])))}
 	dec := msgpack.NewDecoder(bytes.NewReader([]byte(text[5:])))
-	dec.UseLooseInterfaceDecoding(true)                                                      // numbers are int64 or uint64, whatever their length
-	dec.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() }) // keys are numbers
+	dec.UseLooseInterfaceDecoding(true) // numbers are int64 or uint64, whatever their length
+	dec.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() })
 	fields, err := dec.DecodeUntypedMap()
 	if err != nil {
 		return p, err
@@ -57,7 +57,8 @@ func readProgress(text string) (progress, error) {
 	for field, value := range fields {
 		switch number(field) {
 		case fieldResult:
-			p.result, _ = value.([]byte)
+			result, _ := value.(string)
+			p.result = []byte(result)
 		case fieldHistory:
 			history, _ := value.([]any)
 			for _, attempt := range history {
