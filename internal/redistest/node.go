@@ -62,7 +62,7 @@ func placeNode(cfg Config) (*node, error) {
 	if cfg.AOF {
 		args[len(args)-1] = "yes"
 	}
-	if cfg.Masters > 0 {
+	if cfg.Masters > 0 || cfg.Member {
 		// Without a bus port of its own a node would use port + 10000, which nobody checked.
 		bus, err := freePort()
 		if err != nil {

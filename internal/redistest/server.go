@@ -18,6 +18,10 @@ type Config struct {
 	// Masters is the number of cluster nodes, each a master without replica. 0 is one server outside cluster mode, 1 a
 	// cluster of one node that owns all slots, 3 and more a real cluster. Redis cannot create a cluster of two.
 	Masters int
+
+	// Member starts one server in cluster mode that owns no slot and knows no other node, for callers that give each
+	// node arguments of its own and then call FormCluster. Masters must be 0.
+	Member bool
 }
 
 // Server is one Redis server, or the masters of one cluster. Its methods act on all of its nodes and may be called from
@@ -35,6 +39,9 @@ func Launch(cfg Config) (*Server, error) {
 	if cfg.Masters == 2 || cfg.Masters < 0 {
 		return nil, fmt.Errorf("redistest: Masters is %d: must be 0, 1, or at least 3", cfg.Masters)
 	}
+	if cfg.Member && cfg.Masters != 0 {
+		return nil, fmt.Errorf("redistest: Member with Masters %d", cfg.Masters)
+	}
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, fmt.Errorf("redistest: install redis-server to run this: %w", err)
 	}
@@ -49,7 +56,7 @@ func Launch(cfg Config) (*Server, error) {
 		s.Addrs = append(s.Addrs, n.addr)
 	}
 	if s.cluster {
-		if err := formCluster(s.Addrs); err != nil {
+		if err := formCluster(s.Addrs, 0); err != nil {
 			s.Stop()
 			return nil, err
 		}
@@ -126,7 +133,7 @@ func (s *Server) Restart() error {
 		}
 	}
 	if s.cluster {
-		return awaitCluster(s.Addrs)
+		return awaitCluster(s.Addrs, len(s.Addrs))
 	}
 	return nil
 }

@@ -88,8 +88,27 @@ func TestMastersRestart(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if err := awaitCluster(s.Addrs); err != nil {
+	if err := awaitCluster(s.Addrs, len(s.Addrs)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFormCluster(t *testing.T) {
+	t.Parallel()
+	var members []*Server
+	for range 6 {
+		members = append(members, launch(t, Config{Member: true, Args: []string{"--repl-diskless-sync-delay", "0"}}))
+	}
+	if err := FormCluster(members, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range members {
+		if got, want := strings.HasPrefix(do(t, m, "ROLE"), "master"), i < 3; got != want {
+			t.Errorf("node %d is a master: %v, want %v", i, got, want)
+		}
+	}
+	if _, err := Launch(Config{Member: true, Masters: 3}); err == nil {
+		t.Error("a member with masters is started")
 	}
 }
 
