@@ -96,9 +96,9 @@ func (c *Client) act(what, queue string, id dispatch.TaskID) {
 	c.log.Append(audit.Event{Kind: audit.KindFault, Fault: what, Queue: queue, ID: string(id)})
 }
 
-// ended writes that an operator has ended a task, or may have.
+// ended writes that an operator has ended a task, or all of a queue, or may have. Not found is what a repeated call may be answered.
 func (c *Client) ended(queue string, id dispatch.TaskID, how string, err error) {
-	if err == nil || isUncertain(err) {
+	if err == nil || isUncertain(err) || errors.Is(err, dispatch.ErrTaskNotFound) {
 		c.log.Append(audit.Event{Kind: audit.KindOutcome, Queue: queue, ID: string(id), Outcome: how})
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dispatchkit/dispatch"
@@ -155,7 +156,8 @@ func (l *lossRun) depart(ctx context.Context) error {
 	return w.Wait(ctx)
 }
 
-// crash kills the worker that leads and puts another one in its place. It is that one's tasks that run twice.
+// crash kills the worker that leads, puts another one in its place, and returns when another term has begun. What the killed one
+// held runs twice.
 func (l *lossRun) crash(ctx context.Context) error {
 	raw, err := l.Raw()
 	if err != nil {
@@ -165,23 +167,23 @@ func (l *lossRun) crash(ctx context.Context) error {
 	victim := -1
 	err = Until(ctx, 10*time.Second, "a worker leads", func() (bool, error) {
 		leader := raw.Get(ctx, key("~", "leader")).Val()
-		for i, w := range l.workers {
-			if leader != "" && w.Worker() == leader {
-				victim = i
-			}
-		}
+		victim = slices.IndexFunc(l.workers, func(w *Process) bool { return leader != "" && w.Worker() == leader })
 		return victim >= 0, nil
 	})
 	if err != nil {
 		return err
 	}
-	w := l.workers[victim]
+	term, w := raw.Get(ctx, key("~", "term")).Val(), l.workers[victim]
 	w.Kill()
 	held, err := l.Held(ctx, w)
 	if err != nil {
 		return err
 	}
 	l.Allow(held)
-	l.workers[victim], err = l.Worker(ctx, l.config)
-	return err
+	if l.workers[victim], err = l.Worker(ctx, l.config); err != nil {
+		return err
+	}
+	return Until(ctx, 10*time.Second, "another term begins", func() (bool, error) {
+		return raw.Get(ctx, key("~", "term")).Val() != term, nil
+	})
 }

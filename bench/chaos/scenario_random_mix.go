@@ -18,7 +18,7 @@ func randomMix() Scenario {
 }
 
 // quickFaults is how many faults the quick form has.
-const quickFaults = 8
+const quickFaults = 12
 
 // mix is a run of random-mix.
 type mix struct {

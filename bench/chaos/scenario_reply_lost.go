@@ -53,7 +53,7 @@ var lossSteps = []lossStep{
 		})
 	})},
 	{"reschedule", onTask(func(l *lossRun, ctx context.Context, id dispatch.TaskID) error {
-		return l.client.RescheduleTask(ctx, l.desk, id, time.Now().Add(time.Minute))
+		return l.client.RescheduleTask(ctx, l.desk, id, time.Now().Add(time.Second))
 	})},
 	{"run_task", onTask(func(l *lossRun, ctx context.Context, id dispatch.TaskID) error {
 		return l.client.RunTask(ctx, l.desk, id)
@@ -62,7 +62,7 @@ var lossSteps = []lossStep{
 		return l.client.CancelTask(ctx, l.desk, id)
 	})},
 	{"delete", onTask(func(l *lossRun, ctx context.Context, id dispatch.TaskID) error {
-		return l.client.DeleteTask(ctx, l.desk, id)
+		return except(l.client.DeleteTask(ctx, l.desk, id), dispatch.ErrTaskNotFound)
 	})},
 	{"counts", func(l *lossRun, ctx context.Context) error { _, err := l.client.Counts(ctx, l.desk); return err }},
 	{"await", func(l *lossRun, ctx context.Context) error {
@@ -84,10 +84,7 @@ var lossSteps = []lossStep{
 			return err
 		}
 		_, err = l.client.ReplayTasks(ctx, "grave", []dispatch.TaskID{id}, dispatch.ReplayOptions{})
-		if errors.Is(err, dispatch.ErrUncertain) {
-			err = nil // so it is documented
-		}
-		return err
+		return except(err, dispatch.ErrUncertain)
 	}},
 	{"purge", (*lossRun).purge}, {"purge_slice", (*lossRun).purge},
 	{"cron_put", func(l *lossRun, ctx context.Context) error {
@@ -95,21 +92,25 @@ var lossSteps = []lossStep{
 	}},
 	{"cron_pause", func(l *lossRun, ctx context.Context) error { return l.client.PauseEntry(ctx, l.last("tick")) }},
 	{"cron_delete", func(l *lossRun, ctx context.Context) error {
-		err := l.client.DeleteEntry(ctx, l.last("tick"))
-		if errors.Is(err, dispatch.ErrEntryNotFound) {
-			err = nil // the first call, whose answer is lost, has deleted it
-		}
-		return err
+		return except(l.client.DeleteEntry(ctx, l.last("tick")), dispatch.ErrEntryNotFound) // not documented, and as with DeleteTask
 	}},
 	{"worker_read", func(l *lossRun, ctx context.Context) error { _, err := l.store.ListWorkers(ctx); return err }},
 	{"worker_register", (*lossRun).arrive},
 	{"worker_remove", (*lossRun).depart},
 	{"claim", nil}, {"settle", nil}, {"extend", nil}, {"leases", nil}, {"hints", nil}, {"rest", nil}, {"look", nil}, {"cleanup", nil},
-	{"cron_due", nil}, {"cron_advance", nil}, {"worker_beat", nil}, {"worker_reap", nil}, {"term_begin", nil}, {"plan_publish", nil},
+	{"cron_due", nil}, {"cron_advance", nil}, {"worker_beat", nil}, {"worker_reap", nil}, {"plan_publish", nil}, {"term_begin", (*lossRun).crash},
 	{"worker_sweep", func(l *lossRun, ctx context.Context) error {
 		_, err := l.store.DeleteStaleWorkers(ctx, 2*lossStale) // of those that have crashed, once they are known to be dead
 		return err
 	}},
+}
+
+// except drops an error that the product documents for calls whose answer was lost.
+func except(err, documented error) error {
+	if errors.Is(err, documented) {
+		return nil
+	}
+	return err
 }
 
 // lossStale is after which silence workers are dead in this scenario.
@@ -125,19 +126,14 @@ func runReplyLost(ctx context.Context, r *Run) error {
 			Retention: 0, RetentionFailed: 30 * time.Second, LeaderTTL: time.Second,
 		},
 	}
+	r.Fault("reply-lost", r.Set.Primary().Addr())
+	r.Set.Primary().Proxy().Lose(faultproxy.Loss{Reply: true, Match: l.losses.match}) // from the start: it learns the scripts by it
 	if err := l.prepare(ctx); err != nil {
 		return err
 	}
-	r.Fault("reply-lost", r.Set.Primary().Addr())
-	r.Set.Primary().Proxy().Lose(faultproxy.Loss{Reply: true, Match: l.losses.match})
 	for _, step := range lossSteps {
 		if step.call == nil {
 			l.losses.arm(step.script, l.many(step.script))
-		}
-	}
-	for range l.arming {
-		if err := l.crash(ctx); err != nil {
-			return err
 		}
 	}
 	for _, step := range lossSteps {
@@ -170,7 +166,7 @@ func (l *lossRun) many(script string) int {
 	case "worker_sweep":
 		return 1 // it takes long to find something
 	case "claim", "settle":
-		return 30 * l.arming
+		return 100 * l.arming
 	case "extend":
 		return 5 * l.arming
 	}
