@@ -1,15 +1,10 @@
 package audit
 
-import "math"
+// FaultReplay is an act of an administrator: the task begins anew, with its first attempt.
+const FaultReplay = "replay"
 
-// Words for faults that mean something of their own. Any other word is a fault that happens and is over.
-const (
-	FaultKill = "kill" // ends the attempts of its target
-	// FaultReplay is an administrator's: the task begins anew, with its first attempt.
-	FaultReplay = "replay"
-)
-
-// lasting are faults that stay until one of the mending ones is written for the same target.
+// lasting are faults that stay until one of the mending ones is written for the same target. Any other word is a fault that
+// happens and is over.
 var (
 	lasting = map[string]bool{
 		"stop": true, "blackhole": true, "half-open": true, "halfopen": true, "refuse": true, "delay": true, "throttle": true,
@@ -57,14 +52,4 @@ func (all faults) any(from, to int64) bool {
 		}
 	}
 	return false
-}
-
-// killed is when a process was killed first after a time; the end of time if it was not.
-func (all faults) killed(process string, after int64) int64 {
-	for _, f := range all {
-		if f.At >= after && f.Fault == FaultKill && process != AnyWorker && hits(f, process) {
-			return f.At
-		}
-	}
-	return math.MaxInt64
 }

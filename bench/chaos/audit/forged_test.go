@@ -146,7 +146,7 @@ func TestForged(t *testing.T) {
 			31 w end a 1/11 ok
 			32 w outcome a 1/11 succeeded
 			`, Rules{}, ""},
-		{"an uncertain enqueue that was answered before it ran is no second life", `
+		{"a duplicate is no second life", `
 			0 p ask a
 			1 p ack a stored
 			2 p ask a
@@ -156,6 +156,31 @@ func TestForged(t *testing.T) {
 			12 w outcome a 1/10 succeeded
 			30 w start a 1/11
 			`, Rules{Duplicates: 1}, "forged 1"},
+		{"an enqueue that was answered before it ran is no second life", `
+			0 p ask a
+			1 p ack a stored
+			2 o ask a
+			3 o ack a stored
+			10 w start a 1/10
+			11 w end a 1/10 ok
+			12 w outcome a 1/10 succeeded
+			30 w start a 1/11
+			`, Rules{Duplicates: 1}, "forged 1"},
+		{"a second life that does not begin with the first attempt", `
+			0 p ask a
+			1 p ack a stored
+			10 w start a 1/10
+			11 w end a 1/10 ok
+			12 w outcome a 1/10 succeeded
+			20 p ask a
+			21 p ack a stored
+			30 w start a 2/11
+			`, Rules{Duplicates: 1}, "forged 1"},
+		{"two ends of the same attempt", `
+			0 w start a 1/10
+			10 w outcome a 1/10 succeeded
+			20 v outcome a 1/11 dead
+			`, Rules{}, "forged 1"},
 		{"kept under another token than the accepted one", life,
 			Rules{Store: held(Final{State: StateDone, Token: 10, Attempts: 2})}, "forged 1"},
 		{"kept as it ended", life, Rules{Store: held(Final{State: StateDone, Token: 11, Attempts: 2})}, ""},

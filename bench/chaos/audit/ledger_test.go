@@ -16,7 +16,7 @@ func TestLedger(t *testing.T) {
 	before := time.Now().UnixMicro()
 	all := Event{
 		Kind: KindStart, At: 5, Who: "w", Queue: "q", ID: "a", NotBefore: 1, Named: true, Result: EndOK, Attempt: 2, Token: 1 << 60,
-		Outcome: OutcomeDead, Lease: 3, Worker: "v", Fault: FaultKill, Target: "w", Text: "<\n",
+		Outcome: OutcomeDead, Lease: 3, Worker: "v", Fault: FaultReplay, Target: "w", Text: "<\n",
 	}
 	for _, who := range []string{"a", "b"} {
 		l := open(t, dir, who)

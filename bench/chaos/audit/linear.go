@@ -76,7 +76,7 @@ func (op *Op) validate() error {
 	return nil
 }
 
-// task state of the model. current is the token of the lease: 0 is none, and hidden one that nobody has heard of yet, because
+// leaseState is the state of the model. current is the token of the lease: 0 is none, and hidden one that nobody has heard of yet, because
 // the answer to its claim was lost. last is the highest token that is known to have been given out.
 type leaseState struct {
 	current, last int64
@@ -85,7 +85,8 @@ type leaseState struct {
 
 const hidden = -1
 
-// register is a task as a register of leases.
+// register is a task as a register of leases. A call without an answer that has never arrived is one that arrives after all
+// others: each has a step in every state.
 var register = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{leaseState{}} },
 	Step: func(state, input, _ any) []any {
@@ -102,7 +103,7 @@ func (s leaseState) claim(op Op) []any {
 	free := !s.ended && s.current == 0
 	switch {
 	case !op.Known && free:
-		return []any{s, leaseState{current: hidden, last: s.last}}
+		return []any{leaseState{current: hidden, last: s.last}}
 	case !op.Known || op.Got == 0:
 		return []any{s}
 	case free && op.Got > s.last:
@@ -125,9 +126,6 @@ func (s leaseState) use(op Op) []any {
 		out = append(out, after)
 	}
 	if mayMiss && !(op.Known && op.Applied) {
-		out = append(out, s)
-	}
-	if !op.Known && !mayMiss { // it may as well not have arrived
 		out = append(out, s)
 	}
 	return out

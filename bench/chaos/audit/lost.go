@@ -26,8 +26,8 @@ func (c *checker) lost(t *task, lives [][]*attempt) {
 			ended++
 		}
 	}
-	if held && (open || len(lives) < len(promised)) {
-		ended++ // or lives: the store tells of the last one
+	if held && (open || len(lives) < len(promised) && t.byToken[final.Token] == nil) {
+		ended++ // or lives: the store tells of one that is not among those, or is the last
 	}
 	for _, end := range t.ends {
 		if end.At >= promised[0].At || len(promised) == 1 {

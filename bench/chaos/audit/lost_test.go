@@ -145,6 +145,28 @@ func TestLost(t *testing.T) {
 			35 w end a 1/10 ok
 			36 w outcome a 1/10 succeeded
 			`, drained, "lost 1"},
+		{"named again after it was lost, and kept", `
+			0 p ask a
+			1 p ack a stored
+			20 p ask a
+			21 p ack a stored
+			30 w start a 1/10
+			35 w end a 1/10 ok
+			36 w outcome a 1/10 succeeded
+			`, Rules{Drained: true, Store: held(Final{State: StateDone, Token: 10, Attempts: 1})}, "lost 1"},
+		{"deleted after a retry, and named again", `
+			0 p ask a
+			1 p ack a stored
+			10 w start a 1/10
+			11 w end a 1/10 fail
+			12 w outcome a 1/10 retry
+			13 x outcome a - deleted
+			20 p ask a
+			21 p ack a stored
+			30 w start a 1/11
+			35 w end a 1/11 ok
+			36 w outcome a 1/11 succeeded
+			`, drained, ""},
 		{"named again, and twice ended", `
 			0 p ask a
 			1 p ack a stored

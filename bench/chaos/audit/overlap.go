@@ -19,7 +19,7 @@ func (c *checker) overlaps(t *task) {
 // administrator took the lease.
 func (c *checker) overlap(t *task, older, newer *attempt) bool {
 	a, b := older.starts[0], newer.starts[0]
-	if a.At >= c.finished(newer, b) || b.At >= c.finished(older, a) || a.Lease <= 0 {
+	if a.At >= newer.finished() || b.At >= older.finished() || a.Lease <= 0 {
 		return false
 	}
 	from, both := claimed(a), max(a.At, b.At)
@@ -37,9 +37,9 @@ func (c *checker) overlap(t *task, older, newer *attempt) bool {
 // millisecond is the precision of the ends of leases, in µs.
 const millisecond = 1000
 
-// finished is when an attempt was over: its end, or that of its process.
-func (c *checker) finished(a *attempt, start *Event) int64 {
-	over := c.faults.killed(start.owner(), start.At)
+// finished is when an attempt was over; the end of time if nobody says.
+func (a *attempt) finished() int64 {
+	over := int64(forever)
 	for _, end := range a.ends {
 		over = min(over, end.At)
 	}

@@ -50,6 +50,13 @@ func TestEarly(t *testing.T) {
 			200 w start a 1/10
 			300 x act reschedule a
 			`, Rules{}, "early 1"},
+		{"a call that was made after it can have moved nothing", `
+			0 p ask a at=500
+			1 p ack a stored at=500
+			200 w start a 1/10
+			300 p ask a at=100
+			301 p ack a uncertain at=100
+			`, Rules{}, "early 1"},
 		{"enqueued by somebody who keeps no ledger", "200 w start a 1/10", Rules{}, ""},
 	})
 }
@@ -134,6 +141,34 @@ func TestOverlap(t *testing.T) {
 			201 w start a 1/@10
 			202 w end a 1/@10 cut
 			300 v end a 2/@110 ok
+			`, Rules{}, "overlap 1"},
+		{"started late, after its lease was over", `
+			1100 v outcome a 1/@10 lease_lost
+			1110 v start a 2/@1110
+			1201 w start a 1/@10
+			1202 w end a 1/@10 cut
+			1300 v end a 2/@1110 ok
+			`, Rules{}, "overlap 1"},
+		{"started late, when the other one was over", `
+			100 v outcome a 1/@10 lease_lost
+			110 v start a 2/@110
+			150 v end a 2/@110 ok
+			201 w start a 1/@10
+			202 w end a 1/@10 cut
+			`, Rules{}, ""},
+		{"started late, with a lease of which nobody knows the length", `
+			100 v outcome a 1/@10 lease_lost
+			110 v start a 2/@110
+			201 w start a 1/@10 lease=0
+			202 w end a 1/@10 cut
+			300 v end a 2/@110 ok
+			`, Rules{}, ""},
+		{"a handler whose worker has settled before it ended", `
+			10 w start a 1/10
+			100 w outcome a 1/10 retry
+			110 v start a 2/11
+			200 w end a 1/10 ok
+			210 v end a 2/11 ok
 			`, Rules{}, "overlap 1"},
 		{"a receiver that works on after the worker has given up", `
 			10 r start a 1/10 worker=*
@@ -263,6 +298,12 @@ func TestDuplicates(t *testing.T) {
 		{"any number allowed", twice, Rules{Duplicates: -1}, ""},
 		{"explained by the sweeper", twice + "899 v outcome a 1/10 lease_lost", Rules{}, ""},
 		{"explained only by a refusal", twice + "899 w outcome a 1/10 discarded", Rules{}, "duplicate 1"},
+		{"after its end", `
+			0 w start a 1/10
+			1 w end a 1/10 ok
+			2 w outcome a 1/10 succeeded
+			10 v start a 2/11
+			`, Rules{}, "duplicate 1, forged 1"},
 		{"one more than allowed", twice + `
 			10 w start b 1/20
 			11 w end b 1/20 ok
