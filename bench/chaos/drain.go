@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,28 +15,17 @@ import (
 // ledger, and takes a snapshot of the keys. It is the last thing that a scenario does. Tasks that are still there after limit are no
 // error: the checker finds them lost. A frozen process must have been thawed, and whoever enqueues must have ended.
 func (r *Run) Drain(ctx context.Context, limit time.Duration) error {
+	if err := r.Quiet(ctx, limit, "due", "leased"); err != nil {
+		return err
+	}
+	if err := r.stopAll(ctx); err != nil {
+		return err
+	}
 	raw, err := r.Raw()
 	if err != nil {
 		return err
 	}
 	defer raw.Close()
-	var left int64
-	var last error
-	err = Until(ctx, limit, "the store is empty", func() (bool, error) {
-		left, last = liveTasks(ctx, raw)
-		return last == nil && left == 0, nil
-	})
-	switch {
-	case last != nil:
-		return fmt.Errorf("draining: %w", last)
-	case ctx.Err() != nil:
-		return err
-	case err != nil:
-		r.Note("after %v there are %d tasks that wait or run", limit, left)
-	}
-	if err := r.stopAll(ctx); err != nil {
-		return err
-	}
 	snap, err := audit.Snapshot(ctx, raw, prefix)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -46,6 +36,29 @@ func (r *Run) Drain(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
+// Quiet waits, for at most limit, until these sorted sets of all queues are empty. That they are not is no error, but noted: the
+// checker has the last word.
+func (r *Run) Quiet(ctx context.Context, limit time.Duration, parts ...string) error {
+	raw, err := r.Raw()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	var left int64
+	var last error
+	err = Until(ctx, limit, "quiet", func() (bool, error) {
+		left, last = members(ctx, raw, parts...)
+		return last == nil && left == 0, nil
+	})
+	if last != nil || ctx.Err() != nil {
+		return errors.Join(err, last)
+	}
+	if left > 0 {
+		r.Note("after %v there are %d tasks in %v", limit, left, parts)
+	}
+	return nil
+}
+
 // Live is how many tasks wait or run, over all queues.
 func (r *Run) Live(ctx context.Context) (int64, error) {
 	raw, err := r.Raw()
@@ -53,25 +66,26 @@ func (r *Run) Live(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer raw.Close()
-	return liveTasks(ctx, raw)
+	return members(ctx, raw, "due", "leased")
 }
 
-func liveTasks(ctx context.Context, raw redis.UniversalClient) (int64, error) {
+// members is how many members these sorted sets have, over all queues.
+func members(ctx context.Context, raw redis.UniversalClient, parts ...string) (int64, error) {
 	queues, err := queuesOf(ctx, raw)
 	if err != nil {
 		return 0, err
 	}
-	var live int64
+	var total int64
 	for _, queue := range queues {
-		for _, part := range []string{"due", "leased"} {
+		for _, part := range parts {
 			n, err := raw.ZCard(ctx, key(queue, part)).Result()
 			if err != nil {
 				return 0, err
 			}
-			live += n
+			total += n
 		}
 	}
-	return live, nil
+	return total, nil
 }
 
 // stopAll has all processes that still run stop in order, and waits for them.

@@ -67,30 +67,13 @@ func (l *lossRun) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	err := Until(ctx, 20*time.Second, "nothing waits or runs", func() (bool, error) {
-		live, err := l.Live(ctx)
-		return live == 0, err
-	})
-	if err != nil {
+	if err := l.Quiet(ctx, 20*time.Second, "due", "leased"); err != nil {
 		return err
 	}
 	if _, err := l.client.DeleteDead(ctx, "grave", dispatch.Filter{}); err != nil {
 		return err
 	}
-	raw, err := l.Raw()
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-	err = Until(ctx, 20*time.Second, "what was retained is gone", func() (bool, error) {
-		for _, queue := range []string{"mail", "report", "image", "audio", "grave"} {
-			if n, err := raw.ZCard(ctx, key(queue, "done")).Result(); n > 0 || err != nil {
-				return false, err
-			}
-		}
-		return true, nil
-	})
-	if err != nil {
+	if err := l.Quiet(ctx, 20*time.Second, "done"); err != nil { // what was retained
 		return err
 	}
 	return l.Drain(ctx, 20*time.Second)

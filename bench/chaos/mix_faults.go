@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/bench/chaos/audit"
 	"github.com/dispatchkit/dispatch/bench/chaos/faultproxy"
 )
@@ -16,30 +17,20 @@ type mixFault struct {
 	make func(m *mix, ctx context.Context) error
 }
 
+// frozenOwner is the fault after which a worker reports for leases that others have by then.
+const frozenOwner = 0
+
 // mixFaults are all of them. What happens to the server happens to everybody: the ledger says so, because a worker that is cut off
 // for longer than its threshold has its tasks taken away.
 var mixFaults = []mixFault{
-	{"kill", func(m *mix, ctx context.Context) (err error) {
-		i := m.Rand.IntN(len(m.workers))
-		m.workers[i].Kill()
-		m.workers[i], err = m.Worker(ctx, m.config)
-		return err
-	}},
-	{"deploy", func(m *mix, ctx context.Context) (err error) {
-		i := m.Rand.IntN(len(m.workers))
-		if err := m.workers[i].Term(); err != nil {
+	frozenOwner: {"freeze past the leases", func(m *mix, ctx context.Context) error {
+		w, err := m.burden(ctx)
+		if err != nil {
 			return err
 		}
-		if err := m.workers[i].Wait(ctx); err != nil {
-			return err
-		}
-		m.workers[i], err = m.Worker(ctx, m.config)
-		return err
+		return m.freeze(ctx, w, m.config.Lease(2*time.Second)+m.between(900, 1500))
 	}},
-	{"freeze past the leases", func(m *mix, ctx context.Context) error {
-		return m.freeze(ctx, m.config.Lease(2*time.Second)+m.between(1000, 1800))
-	}},
-	{"freeze for a moment", func(m *mix, ctx context.Context) error { return m.freeze(ctx, m.between(50, 1000)) }},
+	{"freeze for a moment", func(m *mix, ctx context.Context) error { return m.freeze(ctx, m.any(), m.between(50, 1000)) }},
 	{"isolate a worker", func(m *mix, ctx context.Context) error {
 		w := m.any()
 		w.Isolate(true)
@@ -160,9 +151,33 @@ func (m *mix) between(least, most int) time.Duration {
 // any is a random worker.
 func (m *mix) any() *Process { return m.workers[m.Rand.IntN(len(m.workers))] }
 
+// burden enqueues long tasks and returns the worker that holds the most of them.
+func (m *mix) burden(ctx context.Context) (*Process, error) {
+	long := make([]dispatch.Task, 20)
+	for i := range long {
+		long[i] = Work{For: longWork, Stubborn: true}.Task("report")
+	}
+	if _, err := m.Client().EnqueueMany(ctx, long); err != nil {
+		return nil, err
+	}
+	if !Sleep(ctx, 200*time.Millisecond) {
+		return nil, context.Cause(ctx)
+	}
+	most, holder := -1, m.any()
+	for _, w := range m.workers {
+		held, err := m.Held(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if held > most {
+			most, holder = held, w
+		}
+	}
+	return holder, nil
+}
+
 // freeze stops a worker for a while.
-func (m *mix) freeze(ctx context.Context, d time.Duration) error {
-	w := m.any()
+func (m *mix) freeze(ctx context.Context, w *Process, d time.Duration) error {
 	if err := w.Stop(); err != nil {
 		return err
 	}

@@ -17,12 +17,14 @@ var plants = []plant{
 		new: "if not taken[id] and leases[n] then",
 	},
 	{
-		name: "settle-retried-without-token", // after a lost reply it goes by the lease that the task has by then
+		name: "settle-retried-without-token", // after a lost reply it goes by whatever lease the task has by then
 		file: "redisstore/settle.go", scenario: "reply-lost",
 		old: `	v, err := s.run(ctx, evenUncertain, s.scripts.settle, keys, args...)
 `,
 		new: `	v, err := s.run(ctx, onlyRefused, s.scripts.settle, keys, args...)
 	for tries := 0; err != nil && ctx.Err() == nil && tries < 50; tries++ {
+		time.Sleep(20 * time.Millisecond)
+		args[1] = 0
 		for i := range r.Items {
 			if l, _ := s.Lease(ctx, r.Queue, r.Items[i].ID); l != nil {
 				args[8+3*i] = l.Lease.Fence

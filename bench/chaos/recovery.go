@@ -53,9 +53,11 @@ func (r *Run) Recovered(ctx context.Context) error {
 		}
 		return err == nil, nil
 	})
+	took := time.Since(healed)
+	r.Note("service was normal after %v", took.Round(time.Millisecond))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recovery, r.recovered = max(r.recovery, time.Since(healed)), true
+	r.recovery, r.recovered = max(r.recovery, took), true
 	return err
 }
 

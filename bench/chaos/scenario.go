@@ -46,6 +46,9 @@ type Bound struct {
 	// Duplicates is how many attempts may start beyond one per task and one for each outcome that asked for another (retry,
 	// released): those whose lease was lost, for example. Nil means 0, below 0 is any number.
 	Duplicates func(r *Run) int
+	// Unexplained is how many of these may have nobody who tells why, as when the worker is killed that has just given the tasks of
+	// another killed one away; nil means 0.
+	Unexplained func(r *Run) int
 	// Overlaps is how many attempts may overlap beside those that faults in the ledger explain.
 	Overlaps func(r *Run) int
 	// MayLose says of an acknowledged task that its loss is inside a documented window; nil means that none may be lost.
@@ -53,6 +56,9 @@ type Bound struct {
 	// Leftover are patterns, as of path.Match, of keys that may remain besides those that every run leaves.
 	Leftover []string
 }
+
+// anyNumber is no bound.
+func anyNumber(*Run) int { return -1 }
 
 // catalogue is every scenario, in the order in which they run.
 func catalogue() []Scenario {

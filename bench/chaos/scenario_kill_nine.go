@@ -11,7 +11,7 @@ func killNine() Scenario {
 		Name: "kill-nine",
 		Doc: "three workers are killed by SIGKILL one after another under load, and replaced: every acknowledged task ends, and what " +
 			"starts twice is at most what the killed held",
-		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed},
+		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:   runKillNine,
 	}
 }

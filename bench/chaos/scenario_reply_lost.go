@@ -15,7 +15,7 @@ func replyLost() Scenario {
 		Name: "reply-lost",
 		Doc: "the connection is lost after a script ran and before its reply arrives, for every script in turn: every call still succeeds, " +
 			"and everything is done once",
-		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed},
+		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:   runReplyLost,
 	}
 }

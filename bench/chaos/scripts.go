@@ -32,24 +32,26 @@ func (b *scriptBook) name(r faultproxy.Request) string {
 	return b.names[r.SHA]
 }
 
-// scriptLosses loses replies of scripts by their names, so many of each. It is safe for concurrent use.
+// scriptLosses loses replies of scripts by their names, so many of each, and never two of one in a row: otherwise a single caller
+// that tries again would use them up. It is safe for concurrent use.
 type scriptLosses struct {
 	book scriptBook
 
-	mu   sync.Mutex
-	left map[string]int // to be lost
-	lost map[string]int // were lost
+	mu    sync.Mutex
+	left  map[string]int  // to be lost
+	lost  map[string]int  // were lost
+	spare map[string]bool // the next one is not
 }
 
 func newScriptLosses() *scriptLosses {
-	return &scriptLosses{left: map[string]int{}, lost: map[string]int{}}
+	return &scriptLosses{left: map[string]int{}, lost: map[string]int{}, spare: map[string]bool{}}
 }
 
 // arm has the next n replies of a script be lost.
 func (l *scriptLosses) arm(script string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left[script] = n
+	l.left[script], l.spare[script] = n, false
 }
 
 // disarm ends it, and says how many were lost since the beginning.
@@ -75,6 +77,11 @@ func (l *scriptLosses) match(r faultproxy.Request) bool {
 	if name == "" || l.left[name] == 0 {
 		return false
 	}
+	if l.spare[name] {
+		l.spare[name] = false
+		return false
+	}
+	l.spare[name] = true
 	l.left[name]--
 	l.lost[name]++
 	return true

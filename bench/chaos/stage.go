@@ -138,7 +138,10 @@ func (r *Run) strike() error {
 func (r *Run) judge(row *Row, sc Scenario) {
 	rules := audit.Rules{Drained: r.snap != nil, Store: r.snap, Leftover: append([]string{"{*}:names"}, sc.Bound.Leftover...)}
 	if sc.Bound.Duplicates != nil {
-		rules.Duplicates = sc.Bound.Duplicates(r)
+		row.DuplicatesBound = sc.Bound.Duplicates(r)
+	}
+	if sc.Bound.Unexplained != nil {
+		rules.Duplicates = sc.Bound.Unexplained(r)
 	}
 	if sc.Bound.Overlaps != nil {
 		rules.Overlaps = sc.Bound.Overlaps(r)
@@ -146,7 +149,6 @@ func (r *Run) judge(row *Row, sc Scenario) {
 	if sc.Bound.MayLose != nil {
 		rules.MayLose = func(e audit.Event) bool { return sc.Bound.MayLose(r, e) }
 	}
-	row.DuplicatesBound = rules.Duplicates
 	if r.recovered || sc.Bound.Recovery > 0 {
 		row.measured(r.recovery, sc.Bound.Recovery)
 		if !r.recovered {
