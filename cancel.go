@@ -27,15 +27,15 @@ func (c *Client) CancelTask(ctx context.Context, queue string, id TaskID) error 
 				order.Progress = held.Progress.with(cancelledAttempt(held))
 			}
 		}
-		cancelled, err := c.store.CancelTask(ctx, queue, order)
-		if err != nil {
+		cancelled, err := c.acked.CancelTask(ctx, queue, order)
+		if !happened(err) {
 			return named(err, string(id))
 		}
-		if cancelled {
+		if cancelled || err != nil {
 			if held != nil {
 				await(ctx, c.announce(Hint{Queue: queue, Revoked: held.Lease.Token, Cancelled: true}))
 			}
-			return nil
+			return err
 		}
 	}
 	return ErrConflict // its attempts begin and end all the time

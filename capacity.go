@@ -109,10 +109,10 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 	return workers, nil
 }
 
-// storeTasks stores tasks of one queue, each with what it requires, and says for each why it was refused; the error is
+// storeTasks stores tasks of one queue by way of an Enqueuer, each with what it requires, and says for each why it was refused; the error is
 // about all of them. Those that a queue takes although it drains, the letters of dead tasks, are taken although no worker
 // has what they require, too: it may be what they have died of.
-func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submission, o EnqueueOptions) (
+func (c *Client) storeTasks(ctx context.Context, to Enqueuer, queue string, tasks []Submission, o EnqueueOptions) (
 	reply EnqueueReply, refused []error, err error,
 ) {
 	refused = make([]error, len(tasks))
@@ -136,7 +136,7 @@ func (c *Client) storeTasks(ctx context.Context, queue string, tasks []Submissio
 		if len(fitting) == 0 {
 			return EnqueueReply{}, refused, nil
 		}
-		reply, err := c.store.Enqueue(ctx, queue, fitting, o)
+		reply, err := to.Enqueue(ctx, queue, fitting, o)
 		if err != nil {
 			return reply, refused, err
 		}

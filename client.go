@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/jonboulle/clockwork"
 
@@ -17,11 +18,14 @@ const conflictTries = 10
 // for concurrent use.
 type Client struct {
 	store    Store
+	acked    Store // what the caller is told of is written through it; the store itself, unless there is a Durability
 	registry cluster.Store
 	log      *slog.Logger
 	clock    clockwork.Clock
 	strict   bool
 	keep     retention
+
+	patience time.Duration // for one call to the store that enqueues
 
 	ids       idSource
 	enqueues  groupCommit[*enqueuing]
@@ -52,6 +56,9 @@ func NewClient(store Store, o ClientOptions) (*Client, error) {
 		return nil, within("ClientOptions", "Options", err)
 	}
 	c := newClient(store, o.Registry, o.Logger, clockwork.NewRealClock(), o.StrictQueues, keep.retention())
+	if err := c.setDurability(o.Durability); err != nil {
+		return nil, within("ClientOptions.Durability", "Durability", err)
+	}
 	c.trace = o.TraceContext
 	return c, nil
 }
@@ -60,7 +67,7 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	if registry == nil {
 		registry = store
 	}
-	c := &Client{store: store, registry: registry, log: log, clock: clock, strict: strict, keep: keep, hear: func([]Hint) {}}
+	c := &Client{store: store, acked: store, patience: enqueuePatience, registry: registry, log: log, clock: clock, strict: strict, keep: keep, hear: func([]Hint) {}}
 	c.enqueues = groupCommit[*enqueuing]{
 		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
 		second: enqueueSecond,
@@ -70,4 +77,12 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	}
 	c.waits = waitHub{store: store, log: newLogger(log), clock: clock}
 	return c
+}
+
+// setDurability is called before the client is used.
+func (c *Client) setDurability(d Durability) (err error) {
+	d = d.withDefaults()
+	c.patience += d.Timeout
+	c.acked, err = d.ackedBy(c.store)
+	return err
 }

@@ -113,7 +113,7 @@ func (d *Dispatcher) storeLetters(ctx context.Context, letters []Submission) err
 	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
 	defer cancel()
 	to := letters[0].Queue
-	reply, refused, err := d.storeTasks(ctx, to, letters, EnqueueOptions{Draining: true})
+	reply, refused, err := d.storeTasks(ctx, d.store, to, letters, EnqueueOptions{Draining: true})
 	d.announceEnqueue(to, reply, err)
 	if errors.Is(err, ErrStoreFull) {
 		// The task is dead and retained all the same, and a full store must be drained.

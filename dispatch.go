@@ -103,6 +103,9 @@ func New(store Store, o Options) (*Dispatcher, error) {
 		running: make(map[*running]struct{}),
 		stuck:   make(map[string]bool),
 	}
+	if err := d.Client.setDurability(o.Durability); err != nil {
+		return nil, within("Options.Durability", "Durability", err)
+	}
 	d.log = newLogger(o.Logger.With("worker", string(d.worker)))
 	if o.HTTPClient != nil {
 		d.log.Warn("dispatch: the HTTP client is the caller's: no egress guard but its own keeps tasks from private addresses")

@@ -27,7 +27,7 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 	for range conflictTries {
 		var refused error
 		needs := false // something else than before
-		err := c.store.EditTask(ctx, queue, id, func(t *Task) error {
+		err := c.acked.EditTask(ctx, queue, id, func(t *Task) error {
 			before, ours := maps.Clone(t.Requires), oursOf(t.Metadata)
 			if refused = change(t); refused != nil {
 				return refused
@@ -52,7 +52,7 @@ func (c *Client) EditTask(ctx context.Context, queue string, id TaskID, change f
 			return refused
 		case errors.Is(err, ErrConflict):
 			continue
-		case err == nil && needs: // it may fit where it did not
+		case happened(err) && needs: // it may fit where it did not
 			await(ctx, c.announce(Hint{Queue: queue, Changed: true}))
 		}
 		return named(err, string(id))

@@ -22,7 +22,7 @@ const (
 	// enqueueSecond is how many calls of Enqueue make a second batch, while one is in flight.
 	enqueueSecond = 24
 	// enqueuePatience bounds one call to the store, whose refusals (a cluster that moves, a store that loads) it
-	// retries meanwhile.
+	// retries meanwhile. With a Durability its Timeout comes on top.
 	enqueuePatience = 5 * time.Second
 )
 
@@ -53,12 +53,14 @@ type enqueued struct {
 }
 
 // Enqueue stores a task and returns its ID once the store has it and waiting workers have been told. Calls made at the
-// same moment share one trip to the store, which is given up after 5 s.
+// same moment share one trip to the store, which is given up after 5 s. With a Durability, replicas have the task by then
+// too, or the trip takes up to its Timeout longer.
 //
 // Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is
-// taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, and when ctx ends
-// meanwhile, the task may have been stored: the returned ID tells, and enqueuing it again under that ID stores it once.
-// A task that has run to its end by then runs again, unless it is retained or its ID was chosen by the caller.
+// taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, of which ErrNotReplicated
+// is one, and when ctx ends meanwhile, the task may have been stored: the returned ID tells, and enqueuing it again under
+// that ID stores it once, and says ErrDuplicateTask only when replicas have it. A task that has run to its end by then runs
+// again, unless it is retained or its ID was chosen by the caller.
 func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 	if err := ctx.Err(); err != nil {
 		return t.ID, err
@@ -146,7 +148,7 @@ func (m *many) send(b *bulk) {
 	})
 }
 
-var errNotTried = errors.New("dispatch: not stored: the store did not answer to an earlier batch of the call")
+var errNotTried = errors.New("dispatch: not stored: the store did not acknowledge an earlier batch of the call")
 
 // bulk is a batch of tasks of one queue on their way into the store, and where their results go.
 type bulk struct {
@@ -176,9 +178,9 @@ func (b *bulk) fail(err error) {
 
 // storeBulk stores one batch and says whether the store answered.
 func (c *Client) storeBulk(ctx context.Context, b *bulk) bool {
-	ctx, cancel := context.WithTimeout(ctx, enqueuePatience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	reply, refused, err := c.storeTasks(ctx, b.queue, b.submissions, EnqueueOptions{Strict: c.strict})
+	reply, refused, err := c.storeTasks(ctx, c.acked, b.queue, b.submissions, EnqueueOptions{Strict: c.strict})
 	for i, r := range b.results {
 		r.Err = cmp.Or(err, refused[i])
 	}
@@ -191,7 +193,7 @@ func (c *Client) storeBulk(ctx context.Context, b *bulk) bool {
 // sendEnqueues stores the calls that gathered for one queue. The store is not asked on behalf of any one caller, so no
 // caller's context ends it.
 func (c *Client) sendEnqueues(queue string, batch []*enqueuing) {
-	ctx, cancel := context.WithTimeout(context.Background(), enqueuePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
 	// Callers that gave up while their task was not on its way want it no more, and it was surely not stored.
 	batch = slices.DeleteFunc(batch, func(e *enqueuing) bool { return e.ctx.Err() != nil })
@@ -202,7 +204,7 @@ func (c *Client) sendEnqueues(queue string, batch []*enqueuing) {
 	for i, e := range batch {
 		submissions[i] = e.submission
 	}
-	reply, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
+	reply, refused, err := c.storeTasks(ctx, c.acked, queue, submissions, EnqueueOptions{Strict: c.strict})
 	announced := c.announceEnqueue(queue, reply, err)
 	for i, e := range batch {
 		if refused[i] != nil {

@@ -160,7 +160,7 @@ func (d *Dispatcher) fireTick(ctx context.Context, e *Entry, tick time.Time) err
 		submission.Derived = true
 		var reply EnqueueReply
 		var refused []error
-		reply, refused, err = d.storeTasks(ctx, submission.Queue, []Submission{submission}, EnqueueOptions{Strict: d.strict})
+		reply, refused, err = d.storeTasks(ctx, d.store, submission.Queue, []Submission{submission}, EnqueueOptions{Strict: d.strict})
 		if announced := d.announceEnqueue(submission.Queue, reply, err); announced != nil {
 			await(ctx, announced)
 		}

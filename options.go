@@ -22,6 +22,9 @@ type ClientOptions struct {
 	Registry cluster.Store
 	// DedupWindow is as in Options, for tasks that this client cancels, deletes or purges. 0 means 1 h, negative none.
 	DedupWindow time.Duration
+	// Durability says when what this client writes counts as stored: when the primary has it, the zero value, or when
+	// replicas have it too.
+	Durability Durability
 	// RetentionFailed is as in Options, for tasks that this client cancels. 0 means 7 days; negative: they are gone at once.
 	RetentionFailed time.Duration
 	// StrictQueues refuses tasks for queues that do not exist with ErrQueueNotFound. Off, enqueuing creates them.
@@ -59,6 +62,8 @@ type Options struct {
 	DedupWindow time.Duration
 	// DrainTimeout is how long Stop waits for running attempts before it ends their contexts. 0 means 25 s.
 	DrainTimeout time.Duration
+	// Durability is as in ClientOptions, for what is done through the Client that this dispatcher is.
+	Durability Durability
 	// Egress says which addresses tasks with a URL may reach; the zero value is public ones only. Allow names networks of
 	// your own, such as a cluster's 10.0.0.0/8; AllowPrivate is for development. It is not used with an HTTPClient.
 	Egress worker.Egress

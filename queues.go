@@ -19,7 +19,7 @@ func (c *Client) EnsureQueue(ctx context.Context, q Queue) (created bool, err er
 	if err := c.checkDeadLetters(ctx, q); err != nil {
 		return false, err
 	}
-	return c.store.CreateQueue(ctx, q)
+	return c.acked.CreateQueue(ctx, q)
 }
 
 // UpdateQueue reads a queue, lets change modify it and stores the result, all over again when somebody else changed it
@@ -45,13 +45,13 @@ func (c *Client) UpdateQueue(ctx context.Context, name string, change func(*Queu
 		if err := c.checkDeadLetters(ctx, updated); err != nil {
 			return err
 		}
-		replaced, err := c.store.ReplaceQueue(ctx, updated)
-		if err != nil {
+		replaced, err := c.acked.ReplaceQueue(ctx, updated)
+		if !happened(err) {
 			return err
 		}
-		if replaced {
+		if replaced || err != nil {
 			await(ctx, c.announce(Hint{Queue: name, Changed: true}))
-			return nil
+			return err
 		}
 	}
 	return ErrConflict
@@ -100,11 +100,11 @@ func (c *Client) PauseQueue(ctx context.Context, name string) error {
 
 // ResumeQueue ends a pause or a drain, or returns ErrQueueNotFound. Resuming a running queue does nothing.
 func (c *Client) ResumeQueue(ctx context.Context, name string) error {
-	if err := c.setState(ctx, name, QueueRunning); err != nil {
-		return err
+	err := c.setState(ctx, name, QueueRunning)
+	if happened(err) {
+		await(ctx, c.announce(Hint{Queue: name, Changed: true}))
 	}
-	await(ctx, c.announce(Hint{Queue: name, Changed: true}))
-	return nil
+	return err
 }
 
 // drainPoll is how often DrainQueue counts the tasks at most.
@@ -151,7 +151,7 @@ func (c *Client) setState(ctx context.Context, name string, state QueueState) er
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return named(c.store.SetState(ctx, name, state), name)
+	return named(c.acked.SetState(ctx, name, state), name)
 }
 
 // DeleteQueue removes a queue with its settings, all its tasks and all names it remembers, or returns ErrQueueNotFound.
@@ -161,11 +161,11 @@ func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	if err := c.store.DeleteQueue(ctx, name); err != nil {
-		return named(err, name)
+	err := c.acked.DeleteQueue(ctx, name)
+	if happened(err) {
+		await(ctx, c.announce(Hint{Queue: name, Revoked: AllLeases}))
 	}
-	await(ctx, c.announce(Hint{Queue: name, Revoked: AllLeases}))
-	return nil
+	return named(err, name)
 }
 
 // PurgeQueue removes the tasks that wait in a queue and were enqueued before the call, or returns ErrQueueNotFound. Once
@@ -175,7 +175,7 @@ func (c *Client) PurgeQueue(ctx context.Context, name string) error {
 	if err := validateQueueName("Queue.Name", name); err != nil {
 		return err
 	}
-	return named(c.store.PurgeQueue(ctx, name, c.keep.dedup), name)
+	return named(c.acked.PurgeQueue(ctx, name, c.keep.dedup), name)
 }
 
 // Counts counts the tasks of a queue, or returns ErrQueueNotFound. It costs the same whatever the queue holds.

@@ -56,7 +56,7 @@ func (c *Client) replayBatch(ctx context.Context, queue string, ids []TaskID, o 
 			tasks[i].NewID = c.ids.next(c.clock.Now())
 		}
 	}
-	reply, err := c.store.ReplayTasks(ctx, queue, tasks)
+	reply, err := c.acked.ReplayTasks(ctx, queue, tasks)
 	waiting := make([]TaskID, len(reply.Replayed))
 	for i, replayed := range reply.Replayed {
 		switch {
@@ -103,7 +103,7 @@ func (c *Client) DeleteDead(ctx context.Context, queue string, f Filter) (delete
 		return 0, err
 	}
 	for part := range slices.Chunk(ids, deleteBatch) {
-		removed, err := c.store.DeleteTasks(ctx, queue, part, DeleteOptions{DeadOnly: true})
+		removed, err := c.acked.DeleteTasks(ctx, queue, part, DeleteOptions{DeadOnly: true})
 		for _, done := range removed {
 			if done {
 				deleted++

@@ -13,13 +13,13 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	lost, err := c.store.RunTask(ctx, queue, id)
-	if err != nil {
+	lost, err := c.acked.RunTask(ctx, queue, id)
+	if !happened(err) {
 		return named(err, string(id))
 	}
 	if lost != 0 { // announcements go one after the other, so the second one is the one to wait for
 		c.announce(Hint{Queue: queue, Revoked: lost})
 	}
 	await(ctx, c.announce(Hint{Queue: queue, Changed: true, HandOver: true}))
-	return nil
+	return err
 }

@@ -21,7 +21,7 @@ func (c *Client) putEntry(ctx context.Context, owner string, e Entry) error {
 	if err != nil {
 		return err
 	}
-	return c.store.PutEntry(ctx, &EntryInfo{Entry: e, Owner: owner})
+	return c.acked.PutEntry(ctx, &EntryInfo{Entry: e, Owner: owner})
 }
 
 // SyncSchedules makes the entries those of an owner, such as "billing": it schedules them all, and deletes the owner's
@@ -55,7 +55,7 @@ func (c *Client) SyncSchedules(ctx context.Context, owner string, entries []Entr
 		if e.Owner != owner || kept[e.Name] {
 			continue
 		}
-		if err := c.store.DeleteEntry(ctx, e.Name, e.Revision); err != nil && !errors.Is(err, ErrEntryNotFound) {
+		if err := c.acked.DeleteEntry(ctx, e.Name, e.Revision); err != nil && !errors.Is(err, ErrEntryNotFound) {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Client) pauseEntry(ctx context.Context, name string, paused bool) error
 	if err := validateEntryName(name); err != nil {
 		return err
 	}
-	return named(c.store.PauseEntry(ctx, name, paused), name)
+	return named(c.acked.PauseEntry(ctx, name, paused), name)
 }
 
 // Entry returns a cron entry, or ErrEntryNotFound.
@@ -116,7 +116,7 @@ func (c *Client) DeleteEntry(ctx context.Context, name string) error {
 	if err := validateEntryName(name); err != nil {
 		return err
 	}
-	return named(c.store.DeleteEntry(ctx, name, 0), name)
+	return named(c.acked.DeleteEntry(ctx, name, 0), name)
 }
 
 // RunEntry enqueues an entry's task once, now, beside its ticks and whether it is paused or not. It returns the ID of the

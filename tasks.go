@@ -60,7 +60,7 @@ func (c *Client) DeleteTask(ctx context.Context, queue string, id TaskID) error 
 	if err := validateTaskName(queue, id); err != nil {
 		return err
 	}
-	deleted, err := c.store.DeleteTasks(ctx, queue, []TaskID{id}, DeleteOptions{Tombstone: c.keep.dedup})
+	deleted, err := c.acked.DeleteTasks(ctx, queue, []TaskID{id}, DeleteOptions{Tombstone: c.keep.dedup})
 	if err == nil && !slices.Contains(deleted, true) {
 		err = ErrTaskNotFound
 	}
@@ -81,14 +81,14 @@ func (c *Client) RescheduleTask(ctx context.Context, queue string, id TaskID, at
 	if at.Unix() > 0 {
 		t.ScheduleTime = at
 	}
-	reply, err := c.store.RescheduleTask(ctx, queue, t)
-	if err != nil {
+	reply, err := c.acked.RescheduleTask(ctx, queue, t)
+	if !happened(err) {
 		return named(err, string(id))
 	}
-	if reply.Moved {
+	if reply.Moved || err != nil {
 		await(ctx, c.announce(Hint{Queue: queue, Wait: max(reply.Wait, 0)}))
 	}
-	return nil
+	return err
 }
 
 func validateTaskName(queue string, id TaskID) error {

@@ -59,6 +59,9 @@ func NewStore(t testing.TB) *Store {
 	return &Store{Store: store, Clock: clockwork.NewFakeClockAt(Start), server: server}
 }
 
+// Durable implements dispatch.Replicator as if all replicas were there: a program that asks for them is tested like any other.
+func (s *Store) Durable(dispatch.Durability) (dispatch.Store, error) { return s, nil }
+
 // Advance moves the time of the store, its expiries and the timers of its dispatchers forward by d, all at once. What
 // falls due meanwhile has not run when Advance returns; RunUntilIdle runs it.
 func (s *Store) Advance(d time.Duration) {

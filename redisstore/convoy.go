@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch"
 )
 
 const (
@@ -32,6 +34,12 @@ type convoy struct {
 	client   *redis.Client
 	patience time.Duration
 
+	// What ends each pipeline, if its calls are acknowledged when replicas have what they write; see durable.go. Then no
+	// call leaves without, however few are on their way, and places are for those that do not travel.
+	durability dispatch.Durability
+	mark       *script
+	places     chan struct{}
+
 	mu      sync.Mutex
 	sent    int           // calls and pipelines on their way, but for long calls; at most convoyAfter
 	waiting []*travelling // only while sent is convoyAfter, or is about to be
@@ -39,42 +47,80 @@ type convoy struct {
 
 // travelling is a call that waits for its pipeline, and then for its answer.
 type travelling struct {
-	ctx   context.Context // the caller's: its end keeps a call from leaving
-	sha   string
-	keys  []string
-	args  []any
-	bytes int
+	ctx     context.Context // the caller's: its end keeps a call from leaving
+	script  *script
+	text    bool // the server does not know the script
+	keys    []string
+	args    []any
+	command []any // instead of a script
+	bytes   int
 
 	answered chan struct{} // closed once reply and err are set
 	reply    any
 	err      error
 }
 
+// key is one of the keys of a call.
+func (t *travelling) key() string {
+	if t.command != nil {
+		return t.command[1].(string)
+	}
+	return t.keys[0]
+}
+
+// travels says whether a call goes with others.
+func (t *travelling) travels() bool {
+	return t.script != nil && t.script.travels && !t.text && t.bytes <= convoyBytes/4
+}
+
+// addTo adds a call to a pipeline.
+func (t *travelling) addTo(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
+	switch {
+	case t.command != nil:
+		return pipe.Do(ctx, t.command...)
+	case t.text:
+		return pipe.Eval(ctx, t.script.source, t.keys, t.args...)
+	}
+	return pipe.EvalSha(ctx, t.script.sha, t.keys, t.args...)
+}
+
 // convoyOf finds the convoy to the server that has a key; nil where scripts travel alone.
 func (s *Store) convoyOf(ctx context.Context, key string) *convoy {
-	var server *redis.Client
-	switch client := s.client.(type) {
-	case *redis.Client:
-		server = client
-	case *redis.ClusterClient:
-		var err error
-		if server, err = client.MasterForKey(ctx, key); err != nil {
-			return nil // the client itself says what is wrong
-		}
-	default:
-		return nil
+	server, err := s.serverOf(ctx, key)
+	if server == nil || err != nil {
+		return nil // the client itself says what is wrong
 	}
+	return s.convoyTo(server)
+}
+
+func (s *Store) convoyTo(server *redis.Client) *convoy {
 	if c, ok := s.convoys.Load(server); ok {
 		return c.(*convoy)
 	}
-	c, _ := s.convoys.LoadOrStore(server, &convoy{client: server, patience: s.company})
+	made := &convoy{client: server, patience: s.company}
+	if s.isDurable() {
+		made.durability, made.mark = s.durability, s.scripts.mark
+		made.places = make(chan struct{}, durableAlone)
+	}
+	c, _ := s.convoys.LoadOrStore(server, made)
 	return c.(*convoy)
+}
+
+// eval runs a script by its text, which the server keeps.
+func (s *Store) eval(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
+	if sc.acknowledged && s.isDurable() {
+		return s.evalDurably(ctx, &travelling{script: sc, text: true, keys: keys, args: args})
+	}
+	return s.client.Eval(ctx, sc.source, keys, args...).Result()
 }
 
 // evalSha runs a script that the server knows by its hash.
 func (s *Store) evalSha(ctx context.Context, sc *script, keys []string, args []any) (any, error) {
 	var c *convoy
 	bytes := callBytes(keys, args)
+	if sc.acknowledged && s.isDurable() {
+		return s.evalDurably(ctx, &travelling{script: sc, keys: keys, args: args, bytes: bytes})
+	}
 	if sc.travels && bytes <= convoyBytes/4 {
 		c = s.convoyOf(ctx, keys[0])
 	}
@@ -85,7 +131,7 @@ func (s *Store) evalSha(ctx context.Context, sc *script, keys []string, args []a
 		defer c.leave()
 		return s.client.EvalSha(ctx, sc.sha, keys, args...).Result()
 	}
-	t := &travelling{ctx: ctx, sha: sc.sha, keys: keys, args: owned(args), bytes: bytes, answered: make(chan struct{})}
+	t := &travelling{ctx: ctx, script: sc, keys: keys, args: owned(args), bytes: bytes, answered: make(chan struct{})}
 	reply, err := c.wait(ctx, t)
 	if errors.Is(err, errNoCompany) || hasPrefix(err, redirections) {
 		return s.client.EvalSha(ctx, sc.sha, keys, args...).Result() // which knows the way
@@ -143,7 +189,7 @@ func (c *convoy) enter() bool {
 }
 
 // wait has a call gather with others until it is answered, or ctx ends. If those on their way do not come back soon, because
-// their connections are dead, it is errNoCompany.
+// their connections are dead, it is errNoCompany, unless its pipeline ends with more than itself.
 func (c *convoy) wait(ctx context.Context, t *travelling) (any, error) {
 	c.mu.Lock()
 	c.waiting = append(c.waiting, t)
@@ -155,7 +201,10 @@ func (c *convoy) wait(ctx context.Context, t *travelling) (any, error) {
 	if free {
 		c.leave()
 	}
-	company, cancel := context.WithTimeout(ctx, c.patience)
+	company, cancel := ctx, context.CancelFunc(func() {})
+	if c.durability.Replicas == 0 {
+		company, cancel = context.WithTimeout(ctx, c.patience)
+	}
 	defer cancel()
 	for {
 		select {
@@ -200,7 +249,9 @@ func (c *convoy) leave() {
 			}
 		}()
 		for ; batch != nil; batch = c.take() {
-			c.send(batch)
+			ctx, cancel := context.WithTimeout(context.Background(), patience+c.durability.Timeout)
+			c.send(ctx, batch)
+			cancel()
 		}
 		returned = true
 	}()
@@ -229,9 +280,8 @@ var errPipelineLost = errors.New("redisstore: a hook of the Redis client has end
 
 // send runs calls in one pipeline. What their callers want of it they have said by their contexts; the pipeline has its
 // own time.
-func (c *convoy) send(batch []*travelling) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+func (c *convoy) send(ctx context.Context, batch []*travelling) {
+	var replicas *confirmation
 	cmds := make([]*redis.Cmd, len(batch))
 	done := false
 	defer func() {
@@ -242,7 +292,9 @@ func (c *convoy) send(batch []*travelling) {
 			case !done:
 				t.err = errPipelineLost
 			default:
-				t.reply, t.err = cmds[i].Result()
+				if t.reply, t.err = cmds[i].Result(); t.err == nil {
+					t.err = replicas.err()
+				}
 			}
 			close(t.answered)
 		}
@@ -250,8 +302,11 @@ func (c *convoy) send(batch []*travelling) {
 	pipe := c.client.Pipeline()
 	for i, t := range batch {
 		if t.err = t.ctx.Err(); t.err == nil {
-			cmds[i] = pipe.EvalSha(ctx, t.sha, t.keys, t.args...)
+			cmds[i] = t.addTo(ctx, pipe)
 		}
+	}
+	if pipe.Len() > 0 {
+		replicas = c.confirm(ctx, pipe, batch[0].key())
 	}
 	pipe.Exec(ctx) // every command has its own error
 	done = true

@@ -20,6 +20,7 @@
 //	PREFIX:{queue}:stored:S    string  last enqueue, edit, run or cancellation of lane S of a store
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
+//	PREFIX:{queue}:mark        string  written and removed by one script; so is PREFIX:{~}:mark
 //	PREFIX:{~}:queues          set     names of all queues
 //	PREFIX:{~}:active          zset    queue → when it has something to do, a hint
 //	PREFIX:{~}:expiring        zset    queue → when it has something to clean up, a hint
@@ -46,8 +47,8 @@
 //
 // # What this does not promise
 //
-// Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them. What
-// was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because
+// Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them, unless
+// a dispatch.Durability asks for replicas. What was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because
 // they follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep
 // apart what they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One
 // queue is one slot, and so one core of one master. Versions of Redis before 7.0 are not tested.

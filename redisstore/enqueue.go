@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,15 +34,23 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.enqueueMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
-	if err != nil {
+	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
+	if err != nil && !unconfirmed {
 		return dispatch.EnqueueReply{}, err
 	}
 	r := replyOf(s.scripts.enqueue, v)
 	switch code := r.int(); {
+	case r.err == nil && code == 0 && o.Strict:
+		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
+	case unconfirmed && (code == 1 || code == 0): // what is refused whole is so whatever replicas have
+		return dispatch.EnqueueReply{}, err
+	case code == 1:
+		if err := s.listDurably(ctx, queue); err != nil {
+			return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+		}
+		return enqueueReply(code, r, len(tasks))
 	case code != 0 || r.err != nil:
 		return enqueueReply(code, r, len(tasks))
-	case o.Strict:
-		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	}
 
 	// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -21,11 +22,11 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return scriptName(cmd) != "" }) {
+			return next(ctx, cmds)
+		}
 		var first error
-		for _, cmd := range cmds { // one by one, as far as scripts go
-			if scriptName(cmd) == "" {
-				return next(ctx, cmds)
-			}
+		for _, cmd := range cmds { // one by one
 			err := h(ctx, scriptName(cmd), cmd, func(ctx context.Context, cmd redis.Cmder) error {
 				return next(ctx, []redis.Cmder{cmd})
 			})
@@ -44,7 +45,7 @@ func allScripts() []*script {
 		s.cleanup, s.counts, s.purge, s.purgeSlice, s.queueCreate, s.queueReplace, s.queueState,
 		s.announce, s.hints, s.look, s.rest,
 		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep,
-		s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut}
+		s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut, s.mark}
 }
 
 // scriptNames finds the name of a script by its hash or its text.

@@ -134,6 +134,8 @@ func TestCommandsTouchOneSlot(t *testing.T) {
 	})
 	spied := backend{"", func(t testing.TB, hooks ...redis.Hook) *testStore { return openMini(t, append(hooks, spy)...) }}
 	workOnEverything(t, spied.open(t))
+	durable, _ := durableMini(t, spy)
+	put(t, durable, "a")
 	storetest.Random(t, harness(spied), storetest.RandomOptions{Steps: 100})
 	for _, sc := range allScripts() {
 		if !seen[sc.name] {

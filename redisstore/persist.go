@@ -39,7 +39,7 @@ func (s *Store) persist(ctx context.Context, mode persistence, call func(context
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, patience+s.durability.Timeout)
 		defer cancel()
 	}
 	uncertain := false
@@ -94,7 +94,12 @@ var refusals = []string{
 func judge(err error) verdict {
 	var answer redis.Error
 	var network *net.OpError
+	var unconfirmed *unconfirmedError
 	switch {
+	case errors.Is(err, dispatch.ErrNotReplicated): // it ran; only its caller knows whether to wait on
+		return final
+	case errors.As(err, &unconfirmed):
+		return maybeDone
 	case redis.HasErrorPrefix(err, "OOM"):
 		return full
 	case hasPrefix(err, refusals):

@@ -30,9 +30,7 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 }
 
 func (s *Store) listQueue(ctx context.Context, name string) error {
-	return s.persist(ctx, evenUncertain, func(ctx context.Context) error {
-		return s.client.SAdd(ctx, s.queuesKey(), name).Err()
-	})
+	return s.change(ctx, "sadd", s.queuesKey(), name)
 }
 
 // ReplaceQueue implements dispatch.QueueStore.
@@ -120,9 +118,7 @@ func (s *Store) DeleteQueue(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = s.persist(ctx, evenUncertain, func(ctx context.Context) error {
-		return s.client.Unlink(ctx, k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta).Err()
-	})
+	err = s.change(ctx, "unlink", k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta)
 	if err == nil {
 		err = s.unlistQueue(ctx, name)
 	}

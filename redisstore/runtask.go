@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/dispatchkit/dispatch"
@@ -16,13 +17,16 @@ func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.meta, s.enqueueMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, keys, s.now(), string(id), number)
-	if err != nil {
+	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
+	if err != nil && !unconfirmed {
 		return 0, err
 	}
 	r := replyOf(s.scripts.runTask, v)
 	switch code := r.int(); {
 	case r.err != nil:
 		return 0, r.err
+	case unconfirmed && code != 1:
+		return 0, err
 	case code == 0:
 		return 0, dispatch.ErrTaskNotFound
 	case code == -1:
@@ -30,6 +34,6 @@ func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (
 	case code < 0: // this call comes late, and nobody waits for it
 		return 0, dispatch.ErrUncertain
 	}
-	lost, err = strconv.ParseInt(r.string(), 10, 64)
-	return lost, cmp.Or(r.err, err)
+	lost, bad := strconv.ParseInt(r.string(), 10, 64)
+	return lost, cmp.Or(r.err, bad, err)
 }

@@ -18,6 +18,7 @@ var luaFiles embed.FS
 type script struct {
 	name, source, sha string
 	travels           bool // with others; see convoy
+	acknowledged      bool // to the caller of a Client, when replicas have it; see durable.go
 }
 
 // scripts are all transitions, one file each.
@@ -34,6 +35,8 @@ type scripts struct {
 	planPublish, termBegin, workerBeat, workerRead, workerReap, workerRegister, workerRemove, workerSweep *script
 	// Cron entries.
 	cronAdvance, cronDelete, cronDue, cronPause, cronPut *script
+	// Nothing; see durable.go.
+	mark *script
 }
 
 // loadScripts reads the embedded files and puts the functions that they share before each. preamble goes before all of
@@ -75,27 +78,35 @@ func loadScripts(preamble string) scripts {
 
 		cronAdvance: load("cron_advance", "lib_entry"), cronDelete: load("cron_delete", "lib_entry"),
 		cronDue: load("cron_due", "lib_entry"), cronPause: load("cron_pause", "lib_entry"), cronPut: load("cron_put", "lib_entry"),
+
+		mark: &script{name: "mark", source: preamble + read("mark")}, // it goes by its text, and needs no other
 	}
 	for _, sc := range []*script{all.enqueue, all.claim, all.settle} {
 		sc.travels = true
 	}
+	for _, sc := range []*script{
+		all.enqueue, all.cancel, all.delete, all.edit, all.replay, all.reschedule, all.runTask,
+		all.purge, all.queueCreate, all.queueReplace, all.queueState, all.cronDelete, all.cronPause, all.cronPut,
+	} {
+		sc.acknowledged = true
+	}
 	return all
 }
 
-// run runs a script, again and again while the server refuses for the moment; see persist.
+// run runs a script, again and again while the server refuses for the moment; see persist. With ErrNotReplicated there is a
+// reply too.
 func (s *Store) run(ctx context.Context, mode persistence, sc *script, keys []string, args ...any) (any, error) {
 	var reply any
 	err := s.persist(ctx, mode, func(ctx context.Context) error {
 		var err error
 		reply, err = s.evalSha(ctx, sc, keys, args)
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			// Flushed, restarted or failed over. EVAL brings the text, and the server keeps it.
-			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+			reply, err = s.eval(ctx, sc, keys, args) // flushed, restarted or failed over
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: %s: %w", sc.name, err)
+		return reply, fmt.Errorf("redisstore: %s: %w", sc.name, err)
 	}
 	return reply, nil
 }

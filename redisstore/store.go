@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Store is a dispatch.Store in Redis. It is safe for concurrent use. It holds no goroutine while no call runs; one may go on
-// for up to 5 s after the context of the last has ended.
+// for up to 5 s after the context of the last has ended, and with a Durability its Timeout longer.
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // Close closes the client
@@ -40,6 +40,11 @@ type Store struct {
 	convoys sync.Map      // *redis.Client of a server → *convoy; one of a master that is gone is small, and stays
 	company time.Duration // convoyPatience, but in tests
 	vacant  bell          // rings when the leadership was given up
+
+	// durability is what is acknowledged through this view of a store; listed are the queues that it knows to be listed on
+	// replicas too, a few bytes each.
+	durability dispatch.Durability
+	listed     sync.Map
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
 	now func() string
