@@ -36,7 +36,8 @@ func (s *Store) Durable(d dispatch.Durability) (dispatch.Store, error) {
 	case *redis.ClusterClient:
 		limit = client.Options().ReadTimeout
 	default:
-		return nil, fmt.Errorf("redisstore: Durability needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
+		return nil, &dispatch.FieldError{Field: "Durability.Replicas",
+			Problem: fmt.Sprintf("needs a store on a *redis.Client or a *redis.ClusterClient, not on a %T", client)}
 	}
 	if limit > 0 && limit < d.Timeout+answerTime {
 		return nil, &dispatch.FieldError{Field: "Durability.Timeout",

@@ -278,13 +278,24 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// A client that hides its connections cannot be waited with.
-func TestDurabilityOfUnknownClients(t *testing.T) {
+// A client that hides its connections, or gives them up before WAIT is answered, cannot be waited with.
+func TestDurabilityNeedsAClient(t *testing.T) {
 	s := openMini(t)
-	s.client = struct{ redis.UniversalClient }{s.client}
-	if _, err := s.Durable(dispatch.Durability{Replicas: 1}); err == nil {
-		t.Error("no error")
+	refused := func(d dispatch.Durability, field string) {
+		t.Helper()
+		_, err := s.Durable(d)
+		var bad *dispatch.FieldError
+		if !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%+v: %v, want a *FieldError of %s", d, err, field)
+		}
 	}
+	s.client.(*redis.Client).Options().ReadTimeout = time.Second // 3 s by default
+	refused(dispatch.Durability{Replicas: 1, Timeout: time.Second}, "Durability.Timeout")
+	s.client.(*redis.Client).Options().ReadTimeout = -1 // none
+	_, err := s.Durable(dispatch.Durability{Replicas: 1, Timeout: 2 * time.Second})
+	ok(t, err)
+	s.client = struct{ redis.UniversalClient }{s.client}
+	refused(dispatch.Durability{Replicas: 1, Timeout: time.Second}, "Durability.Replicas")
 }
 
 // Where replicas are there, the view is as good a store as any.
