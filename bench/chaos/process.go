@@ -206,7 +206,7 @@ func (p *Process) Wait(ctx context.Context) error {
 // Open opens the gate for which tasks with Work.Gate wait, for good.
 func (p *Process) Open() error { return p.command("open") }
 
-// StepClock sets the clock of the process forward by d, or back.
+// StepClock sets the clock of the process forward by d, or back, in whole seconds: see skewedClock.
 func (p *Process) StepClock(d time.Duration) error {
 	p.run.Fault("clock", p.Who)
 	return p.command("step " + d.String())

@@ -17,7 +17,7 @@ func killNine() Scenario {
 }
 
 func runKillNine(ctx context.Context, r *Run) error {
-	config := WorkerConfig{OwnProxy: false}
+	var config WorkerConfig
 	workers, err := r.Workers(ctx, 3, config)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type WorkerConfig struct {
 	// LeaderTTL is 2 s and LeaderRetry 300 ms. Alone is a worker without an elector, which takes itself for the leader.
 	LeaderTTL, LeaderRetry time.Duration
 	Alone                  bool
-	// Skew is how wrong its clock is; see also Process.StepClock.
+	// Skew is how wrong its clock is, in whole seconds; see also Process.StepClock.
 	Skew time.Duration
 	// OwnProxy puts a proxy of its own between it and that of the server, so that it can be cut off alone: see Process.Proxy. Not
 	// in a cluster, whose nodes tell clients where they are.
