@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Load struct {
 	// NamedShare have an ID of the caller's, ExtendShare ask for more time, and RetainShare stay readable for Retain.
 	NamedShare, ExtendShare, RetainShare float64
 	Retain                               time.Duration
+	// Pad is how many bytes the payloads are longer than they have to be.
+	Pad int
 }
 
 // quickRetry has tasks come back at once, so that runs are short.
@@ -129,7 +132,13 @@ func (l Load) draw(random *rand.Rand, name, queue string) dispatch.Task {
 	if named {
 		t.ID = dispatch.TaskID("named-" + name)
 	}
-	return does.onto(t)
+	return padded(does.onto(t), l.Pad)
+}
+
+// padded makes the payload of a task longer. To who reads it as JSON it is the same.
+func padded(t dispatch.Task, n int) dispatch.Task {
+	t.Payload = append(t.Payload, bytes.Repeat([]byte{' '}, n)...)
+	return t
 }
 
 func orElse[T comparable](v, other T) T {

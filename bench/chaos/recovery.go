@@ -53,12 +53,16 @@ func (r *Run) Recovered(ctx context.Context) error {
 		}
 		return err == nil, nil
 	})
-	took := time.Since(healed)
-	r.Note("service was normal after %v", took.Round(time.Millisecond))
+	r.Took(time.Since(healed))
+	return err
+}
+
+// Took notes a recovery that the scenario has measured itself.
+func (r *Run) Took(d time.Duration) {
+	r.Note("service was normal after %v", d.Round(time.Millisecond))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recovery, r.recovered = max(r.recovery, took), true
-	return err
+	r.recovery, r.recovered = max(r.recovery, d), true
 }
 
 // tokensOfOverdue is, for each queue with overdue tasks that is not paused, the last token that was handed out. It moves with every

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -33,6 +34,8 @@ type Run struct {
 	store    *redisstore.Store
 	client   *Client
 
+	complaints *slog.Logger // of this process
+
 	mu        sync.Mutex
 	processes []*Process
 	closers   []func()
@@ -41,6 +44,7 @@ type Run struct {
 	recovery  time.Duration
 	recovered bool
 	allowed   int
+	windows   []window
 }
 
 // Dir is the directory of the run, kept when it fails. The ledger is in its own directory within.

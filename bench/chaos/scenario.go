@@ -31,6 +31,8 @@ type Scenario struct {
 	Servers Topology
 	// AOF turns the append-only file of the servers on, for scenarios that kill them and want their data back.
 	AOF bool
+	// Args are further arguments of each server.
+	Args []string
 	// Bound is what it may cost. Losses, forgeries and early starts have no bound: they are 0, but for Bound.MayLose.
 	Bound Bound
 	// Run does it, and returns when everything that was acknowledged should have come to an end, usually by Run.Drain. An
@@ -67,6 +69,14 @@ func catalogue() []Scenario {
 		rollingDeploy(),
 		replyLost(),
 		errorStorm(),
+		scriptFlush(),
+		redisRestart(),
+		aofKill(),
+		fullStore(),
+		clusterReshard(),
+		clusterFailover(),
+		masterKill(),
+		failoverLoss(),
 		randomMix(),
 	}
 }

@@ -85,7 +85,7 @@ func stage(ctx context.Context, sc Scenario, s settings, dir string) (*Run, erro
 	if start == nil {
 		return r, fmt.Errorf("scenario %s: there is no topology %q", sc.Name, r.topology)
 	}
-	if r.Set, err = start(servers.Config{AOF: sc.AOF}); err != nil {
+	if r.Set, err = start(servers.Config{AOF: sc.AOF, Args: sc.Args}); err != nil {
 		return r, err
 	}
 	r.atEnd(r.Set.Close)
@@ -102,18 +102,25 @@ func stage(ctx context.Context, sc Scenario, s settings, dir string) (*Run, erro
 
 // openClient makes the client of this process.
 func (r *Run) openClient(ctx context.Context, complaints io.Writer) error {
-	log := slog.New(slog.NewTextHandler(complaints, nil))
-	store, err := redisstore.Open(ctx, r.Set.URL(), redisstore.Options{Logger: log})
+	r.complaints = slog.New(slog.NewTextHandler(complaints, nil))
+	store, err := redisstore.Open(ctx, r.Set.URL(), redisstore.Options{Logger: r.complaints})
 	if err != nil {
 		return err
 	}
 	r.atEnd(func() { store.Close() })
-	client, err := dispatch.NewClient(store, dispatch.ClientOptions{Logger: log, RetentionFailed: -1})
+	r.store = store
+	r.client, err = r.ClientWith(dispatch.ClientOptions{})
+	return err
+}
+
+// ClientWith is a client like that of Client, with options of its own. What tasks leave that are cancelled is gone at once.
+func (r *Run) ClientWith(o dispatch.ClientOptions) (*Client, error) {
+	o.Logger, o.RetentionFailed = r.complaints, -1
+	client, err := dispatch.NewClient(r.store, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.store, r.client = store, &Client{Client: client, log: r.Log}
-	return nil
+	return &Client{Client: client, log: r.Log}, nil
 }
 
 func (r *Run) ledgerDir() string { return filepath.Join(r.dir, "ledger") }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch/bench/chaos/audit"
+	"github.com/dispatchkit/dispatch/bench/chaos/servers"
+)
+
+// lagPad is the size of tasks that a paused replica does not get: what is on its way to it when it stops, it reads when it
+// goes on, and a few megabytes are.
+const lagPad = 20_000
+
+// lag is a failover to a replica that is behind.
+type lag struct {
+	paused   time.Time // what is acknowledged from here on the replica may not have
+	killed   time.Time // the primary
+	promoted time.Time // the replica
+	kept     *audit.Snap
+}
+
+// failOverBehind pauses the replica for a while, kills the primary, and has the replica take its place later with what it has.
+func (r *Run) failOverBehind(ctx context.Context, behind, down time.Duration) (*lag, error) {
+	primary, replica := r.Set.Primary(), r.Set.Replica()
+	l := &lag{paused: time.Now()}
+	r.Fault("lag", replica.Addr())
+	if err := replica.Pause(); err != nil {
+		return nil, err
+	}
+	if !Sleep(ctx, behind) {
+		return nil, context.Cause(ctx)
+	}
+	l.killed = time.Now()
+	r.Fault("kill", primary.Addr())
+	primary.Kill()
+	if !Sleep(ctx, down) {
+		return nil, context.Cause(ctx)
+	}
+	if err := replica.Resume(); err != nil {
+		return nil, err
+	}
+	err := Until(ctx, 10*time.Second, "the replica has read what was on its way", func() (bool, error) {
+		info, err := replica.Command("INFO", "replication")
+		return strings.Contains(info, "master_link_status:down"), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := replica.Command("REPLICAOF", "NO", "ONE"); err != nil {
+		return nil, fmt.Errorf("REPLICAOF: %w", err)
+	}
+	if l.kept, err = snapshotOf(ctx, replica); err != nil { // before anybody comes
+		return nil, err
+	}
+	l.promoted = time.Now()
+	r.Fault("promote", replica.Addr())
+	return l, r.Set.Promote(replica)
+}
+
+func snapshotOf(ctx context.Context, n *servers.Node) (*audit.Snap, error) {
+	raw := redis.NewClient(&redis.Options{Addr: n.Direct()})
+	defer raw.Close()
+	return audit.Snapshot(ctx, raw, prefix)
+}
+
+// forgotten is what a failover has undone.
+type forgotten struct {
+	tasks    int // that were acknowledged, had not ended, and are gone
+	ends     int // of tasks that wait or are leased again
+	attempts int // that were made of tasks that wait or are leased
+}
+
+// forgot compares the ledger with what the new primary had.
+func (r *Run) forgot(l *lag) (f forgotten, err error) {
+	h, err := audit.Read(r.ledgerDir())
+	if err != nil {
+		return f, err
+	}
+	ended := map[audit.TaskKey]bool{}
+	for i := range h.Events {
+		e := &h.Events[i]
+		final := l.kept.Finals[e.Task()]
+		live := final.State == audit.StateDue || final.State == audit.StateLeased
+		switch {
+		case e.At > l.promoted.UnixMicro():
+		case e.Kind == audit.KindStart && live:
+			f.attempts++
+		case e.Kind == audit.KindOutcome && (e.Outcome == audit.OutcomeSucceeded || e.Outcome == audit.OutcomeDead):
+			ended[e.Task()] = true
+			if live {
+				f.ends++
+			}
+		}
+	}
+	for i := range h.Events {
+		e := &h.Events[i]
+		_, there := l.kept.Finals[e.Task()]
+		if e.Kind == audit.KindAck && e.Result == audit.AckStored && e.At <= l.promoted.UnixMicro() && !there && !ended[e.Task()] {
+			f.tasks++
+		}
+	}
+	return f, nil
+}
+
+// require is an error unless the failover has undone something of each kind: otherwise it shows nothing.
+func (f forgotten) require() error {
+	if f.tasks == 0 || f.ends == 0 {
+		return errors.New("the replica was not behind, so that nothing is shown")
+	}
+	return nil
+}
+
+// revivePrimary starts the killed primary again, as a replica, and waits until it is in step.
+func (r *Run) revivePrimary(ctx context.Context, n *servers.Node) error {
+	if err := n.Restart(); err != nil {
+		return err
+	}
+	return r.Set.WaitReady(ctx)
+}

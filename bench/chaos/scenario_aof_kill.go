@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/dispatchkit/dispatch/bench/chaos/servers"
+)
+
+func aofKill() Scenario {
+	return Scenario{
+		Name: "aof-kill",
+		Doc: "a server with an AOF that is flushed every second is killed by SIGKILL under load and started again: nothing that was " +
+			"acknowledged is lost, as the kernel has it, and nothing is done twice",
+		AOF:   true,
+		Args:  []string{"--appendfsync", "everysec"},
+		Bound: Bound{Recovery: 3 * time.Second},
+		Run:   runAOFKill,
+	}
+}
+
+func runAOFKill(ctx context.Context, r *Run) error {
+	if _, err := r.Workers(ctx, 2, patient); err != nil {
+		return err
+	}
+	node := r.Set.Primary()
+	u := r.Users(ctx, r.Client(), anyCall, 5*time.Millisecond, queueNames(12)...)
+	for range Pick(r, 3, 25) {
+		if !Sleep(ctx, time.Duration(700+r.Rand.IntN(1500))*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		if err := afterFsync(ctx, node); err != nil {
+			return err
+		}
+		before := len(u.Calls(failed))
+		r.Fault("kill", node.Addr())
+		node.Kill()
+		if !Sleep(ctx, time.Duration(r.Rand.IntN(1000))*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		if err := node.Restart(); err != nil {
+			return err
+		}
+		if err := r.Recovered(ctx); err != nil {
+			return err
+		}
+		r.Note("%d calls failed meanwhile", len(u.Calls(failed))-before)
+	}
+	return r.settleDown(ctx, u, nil)
+}
+
+// afterFsync returns when no fsync of the AOF is under way. While one is, a server with appendfsync everysec holds back what it
+// writes, for up to two seconds, and acknowledges it all the same: a kill then loses what only the process had. That is what the
+// policy says, and a disk that is slow by chance is not what this scenario is about.
+func afterFsync(ctx context.Context, node *servers.Node) error {
+	return Until(ctx, 20*time.Second, "no fsync is under way", func() (bool, error) {
+		info, err := node.Command("INFO", "persistence")
+		return strings.Contains(info, "aof_pending_bio_fsync:0"), err
+	})
+}
