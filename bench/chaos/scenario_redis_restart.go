@@ -16,7 +16,7 @@ func redisRestart() Scenario {
 			"of nobody for a while: no call of a user fails, and nothing is done twice",
 		AOF: true,
 		// A small data set loads too fast for anybody to be told LOADING.
-		Args:  []string{"--key-load-delay", "15000", "--loading-process-events-interval-bytes", "1024"},
+		Args:  []string{"--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"},
 		Bound: Bound{Recovery: 3 * time.Second},
 		Run:   runRedisRestart,
 	}
@@ -62,8 +62,11 @@ func (r *Run) restart(ctx context.Context) error {
 	return refusalsOf(node).require(nil, "LOADING", "NOSCRIPT")
 }
 
-// rewriteAOF has a server write its keys to the file, so that it loads keys and not commands.
+// rewriteAOF has a server write its keys to the file and no command behind them, so that it loads keys: it answers while it does.
 func rewriteAOF(ctx context.Context, node *servers.Node) error {
+	if _, err := node.Command("CLIENT", "PAUSE", "10000", "WRITE"); err != nil { // the restart ends it
+		return fmt.Errorf("CLIENT PAUSE: %w", err)
+	}
 	if _, err := node.Command("BGREWRITEAOF"); err != nil {
 		return fmt.Errorf("BGREWRITEAOF: %w", err)
 	}
