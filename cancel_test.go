@@ -130,7 +130,7 @@ func TestForgedCancel(t *testing.T) {
 		b.enqueue(d, dispatch.Task{Kind: "k"})
 		<-started
 		for _, message := range []string{"0x-1 default", "0x1 default", "0x default", "0xx default", "0x99999999999999999999 default"} {
-			b.server.Publish("dispatch:wake", message)
+			b.server.Publish("dispatch:{~}:wake", message)
 		}
 		synctest.Wait()
 		if len(causes) > 0 {

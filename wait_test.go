@@ -300,7 +300,7 @@ func TestForgedMessages(t *testing.T) {
 		id := b.enqueue(d, dispatch.Task{Kind: "ok", Payload: []byte("1m"), Retention: time.Hour})
 		done := b.wait(t.Context(), d.Client, id)
 		for _, message := range []string{"default " + string(id), "", "default", "other " + string(id), "default x y z"} {
-			b.server.Publish("dispatch:ended", message)
+			b.server.Publish("dispatch:{~}:ended", message)
 			b.open(done)
 		}
 		if n := b.store.count("Task"); n != 1 {

@@ -82,7 +82,7 @@ func TestAwaiterBearsNonsense(t *testing.T) {
 func TestSettleWithoutTheRightToPublish(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	_, err := server.Command("ACL", "SETUSER", "worker", "on", ">pw", "~*", "+@all", "resetchannels", "&dispatch:wake")
+	_, err := server.Command("ACL", "SETUSER", "worker", "on", ">pw", "~*", "+@all", "resetchannels", "&dispatch:{~}:wake")
 	ok(t, err)
 	s, err := Open(t.Context(), strings.Replace(server.URL(), "redis://", "redis://worker:pw@", 1), Options{Logger: quiet})
 	ok(t, err)

@@ -33,8 +33,8 @@
 //	PREFIX:{~}:term            string  the highest term of a leader
 //	PREFIX:{~}:plan            string  term, revision and plan of the leader
 //	PREFIX:{~}:schema          string  version of this layout
-//	PREFIX:wake                channel messages of new hints
-//	PREFIX:ended               channel messages of tasks that have ended, while somebody waits for them
+//	PREFIX:{~}:wake            channel messages of new hints
+//	PREFIX:{~}:ended           channel messages of tasks that have ended, while somebody waits for them
 //
 // # Scripts
 //

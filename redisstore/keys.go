@@ -55,5 +55,7 @@ func (s *Store) planKey() string     { return s.prefix + ":{~}:plan" }      // s
 // workerKey is the row of a worker, with a time to live.
 func (s *Store) workerKey(w cluster.WorkerID) string { return s.prefix + ":{~}:worker:" + string(w) }
 
-func (s *Store) wakeChannel() string  { return s.prefix + ":wake" }
-func (s *Store) endedChannel() string { return s.prefix + ":ended" }
+// A subscriber of a cluster hears by the master that has the slot of the channel. With the fleet's keys that is the one without which
+// nobody could be told anything anyway.
+func (s *Store) wakeChannel() string  { return s.prefix + ":{~}:wake" }
+func (s *Store) endedChannel() string { return s.prefix + ":{~}:ended" }

@@ -67,8 +67,17 @@ func TestKeyNames(t *testing.T) {
 			t.Errorf("%s is left", key)
 		}
 	}
-	if !strings.HasPrefix(s.wakeChannel(), "dispatch:") {
-		t.Errorf("channel %s", s.wakeChannel())
+}
+
+// Who subscribes to a channel depends on the master of its slot. It must be that of the fleet's keys: when another master of a
+// cluster is gone, its own queues stand still, and those of the others must hear of new tasks.
+func TestChannelsAreTheFleets(t *testing.T) {
+	t.Parallel()
+	s := &Store{prefix: "dispatch"}
+	for _, channel := range []string{s.wakeChannel(), s.endedChannel()} {
+		if slot(channel) != slot(s.activeKey()) || !strings.HasPrefix(channel, "dispatch:") {
+			t.Errorf("channel %s is in slot %d, and the fleet in slot %d", channel, slot(channel), slot(s.activeKey()))
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (r *rig) must(err error) {
 
 // The scripts, told apart by the keys and the channel that they name.
 var scriptMarks = map[string][]string{
-	"announce": {"dispatch:wake"},
+	"announce": {"dispatch:{~}:wake"},
 	"claim":    {":claimed:"},
 	"enqueue":  {":due", ":tasks", ":names", ":meta"},
 	"settle":   {":settled:"},
