@@ -106,6 +106,7 @@ func (c *Client) ended(queue string, id dispatch.TaskID, how string, err error) 
 // ask writes what is about to be asked for. A task without an ID of its own gets one only meanwhile, so that only what named tasks
 // ask for can be found again, and nothing is written for others.
 func (c *Client) ask(t dispatch.Task) audit.Event {
+	began := time.Now().UnixMicro()
 	e := audit.Event{Kind: audit.KindAsk, Queue: t.Queue, ID: string(t.ID), Named: t.ID != "" || t.Unique != nil}
 	if e.Queue == "" {
 		e.Queue = dispatch.DefaultQueue
@@ -119,6 +120,7 @@ func (c *Client) ask(t dispatch.Task) audit.Event {
 	if e.ID != "" {
 		c.log.Append(e)
 	}
+	e.Asked = began
 	return e
 }
 

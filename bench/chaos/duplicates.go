@@ -8,7 +8,7 @@ import (
 )
 
 // duplicates counts attempts that a receiver saw although it had seen one before that did not ask for another: one whose worker died
-// or lost its lease, or of which nobody knows the end. Repetitions that a failure or a release has asked for are none. The checker
+// or lost its lease, of which nobody knows the end, or which had succeeded before a failover forgot that. Repetitions that a failure or a release has asked for are none. The checker
 // takes less for a duplicate, as it also takes a lost lease for an explanation.
 func duplicates(h *audit.History) int {
 	type attempt struct {
@@ -40,7 +40,8 @@ func duplicates(h *audit.History) int {
 	for _, attempts := range started {
 		slices.SortFunc(attempts, func(a, b *attempt) int { return cmp.Compare(a.token, b.token) })
 		for _, before := range attempts[:len(attempts)-1] {
-			if before.outcome == "" || before.outcome == audit.OutcomeLeaseLost {
+			switch before.outcome {
+			case "", audit.OutcomeLeaseLost, audit.OutcomeSucceeded:
 				n++
 			}
 		}

@@ -21,6 +21,7 @@ func TestDuplicates(t *testing.T) {
 		"retried and released": {[]audit.Event{start(1), outcome(1, audit.OutcomeRetry), start(2), outcome(2, audit.OutcomeReleased), start(3)}, 0},
 		"lease lost":           {[]audit.Event{start(1), outcome(1, audit.OutcomeLeaseLost), start(2)}, 1},
 		"never told":           {[]audit.Event{start(1), start(2), outcome(1, audit.OutcomeDiscarded)}, 1},
+		"forgotten":            {[]audit.Event{start(1), outcome(1, audit.OutcomeSucceeded), start(2)}, 1},
 		"lost before it began": {[]audit.Event{outcome(1, audit.OutcomeLeaseLost), start(2)}, 0},
 		"out of order":         {[]audit.Event{outcome(2, audit.OutcomeSucceeded), start(2), outcome(1, audit.OutcomeRetry), start(1)}, 0},
 	} {

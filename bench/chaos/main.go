@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // defaultLength is how long scenarios go on whose length is arbitrary.
@@ -63,6 +65,7 @@ func run(s settings, out, complaints io.Writer) int {
 	for s.seed == 0 {
 		s.seed = rand.Uint64N(1 << 32)
 	}
+	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if s.planted {
@@ -94,3 +97,8 @@ func run(s settings, out, complaints io.Writer) int {
 	}
 	return 0
 }
+
+// quiet takes in what the Redis client says of every connection that a fault has ended.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

@@ -21,7 +21,7 @@ func runFailoverLoss(ctx context.Context, r *Run) error {
 		return err
 	}
 	producer, err := r.Producer(ctx, Load{
-		Queues: []string{"mail", "report", "image"}, Rate: 400, Batch: 4, Seed: r.Rand.Uint64(), Work: 10 * time.Millisecond, Pad: lagPad,
+		Queues: []string{"mail", "report", "image"}, Rate: 400, Batch: 4, Seed: r.Rand.Uint64(), Work: 10 * time.Millisecond,
 		FlakyShare: 0.1, SnoozeShare: 0.05, NamedShare: 0.1, DelayShare: 0.3, Delay: 2 * time.Second,
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ func scriptFlush() Scenario {
 		Name: "script-flush",
 		Doc: "every 100 ms the server forgets all scripts and ends all connections, under load: no call of a user fails, and nothing " +
 			"is done twice",
-		Bound: Bound{Recovery: 2 * time.Second},
+		Bound: Bound{Recovery: 4 * time.Second},
 		Run:   runScriptFlush,
 	}
 }

@@ -26,11 +26,19 @@ func (r *Run) MayForget(from, to time.Time, stored bool, queues []string) {
 	r.windows = append(r.windows, window{from.UnixMicro(), to.UnixMicro(), queues, stored})
 }
 
-// Forgotten says whether an event is in a window, and fits Bound.MayLose.
+// Forgotten says whether an event is in a window, and fits Bound.MayLose. An enqueue is in it if its call was: what the old primary
+// has answered may have been on its way to the caller for as long as other parts of the call took.
 func (r *Run) Forgotten(e audit.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.windows, func(w window) bool {
-		return w.from <= e.At && e.At <= w.to && (w.queues == nil || slices.Contains(w.queues, e.Queue)) && (w.stored || e.Kind != audit.KindAck)
+		began := e.At
+		if e.Kind == audit.KindAck {
+			if !w.stored {
+				return false
+			}
+			began = min(e.Asked, e.At)
+		}
+		return w.from <= e.At && began <= w.to && (w.queues == nil || slices.Contains(w.queues, e.Queue))
 	})
 }

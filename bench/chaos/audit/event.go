@@ -68,6 +68,9 @@ type Event struct {
 	// NotBefore of an ask is the earliest instant, in µs, at which an attempt may start; 0 is at once. It is the ScheduleTime,
 	// or the time before the call plus the delay.
 	NotBefore int64 `json:"not_before,omitempty"`
+	// Asked of an ack is when the call began that it answers, in µs; 0 is not known. The answer itself may be older than the
+	// ack: the call may have had more to do.
+	Asked int64 `json:"asked,omitempty"`
 	// Named says of an ask that the caller chose the ID.
 	Named bool `json:"named,omitempty"`
 	// Result is what an ack says, or how a handler ended. An outcome by administration that is AckUncertain may not have
