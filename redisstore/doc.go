@@ -41,7 +41,9 @@
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
 // nothing can fail, because Redis does not roll back. Enqueue, the creation of a queue and the storing of a cron entry
 // begin with a write that a full server refuses; all others begin with a removal, which a full server never refuses, so
-// that it can be drained. A script that runs twice for one call does no harm: enqueue, edit, run, cancel, claim and settle are numbered
+// that it can be drained. Such a removal may remove nothing, and is there to come first. No script touches a key again that it has
+// emptied: while the slot of its keys moves to another master of a cluster, that command would be refused, and half of a transition
+// would stay. A script that runs twice for one call does no harm: enqueue, edit, run, cancel, claim and settle are numbered
 // and answer the same, extend goes by the lease, what is done to a cron entry by its revision, and a replay under new
 // IDs by these.
 //

@@ -15,7 +15,7 @@ end
 for i = 4, #ARGV, 2 do
   local at, noted = now + tonumber(ARGV[i]), redis.call('ZSCORE', KEYS[1], ARGV[i + 1])
   if not noted or at < tonumber(noted) then
-    redis.call('ZREM', KEYS[1], ARGV[i + 1]) -- a removal first: memory pressure never refuses it
+    redis.call('ZREM', KEYS[1], '') -- a removal first: memory pressure never refuses it
     redis.call('ZADD', KEYS[1], at, ARGV[i + 1])
   end
 end

@@ -36,16 +36,15 @@ if not meta[1] then
   return {0}
 end
 local interval, burst = effective((tonumber(meta[4]) or 0), (tonumber(meta[5]) or 0), tonumber(meta[12]), tonumber(meta[13]), now)
-
 local out = {1, now, -1, -1, '', 0, {}, 0, 0}
 if meta[1] ~= ARGV[8] then
   out[7] = {tonumber(meta[1]), redis.call('HGET', KEYS[7], 'config'), (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
 end
 
--- `ending` is when the earliest lease ends, if that is known: who looks at it has the score made text, which takes 2 us.
-local function answer(ending, ids, leases, dues, records, progresses)
+-- `due` is false if nothing is left there, and `ending` when the earliest lease ends, if known: to look at it takes 2 us.
+local function answer(due, ending, ids, leases, dues, records, progresses)
   local urgent
-  out[3], urgent = untilFirst(KEYS[1], now, fresh)
+  out[3], urgent = untilFirst(due, now, fresh)
   out[4], out[9] = ending and ending - now or untilFirst(KEYS[2], now), urgent and 1 or 0
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
@@ -61,7 +60,7 @@ local holder = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' '
 if last and last > number then
   return {-1}
 elseif last == number then
-  return answer(nil, standing(rest, holder, KEYS[3], KEYS[4], KEYS[5]))
+  return answer(KEYS[1], nil, standing(rest, holder, KEYS[3], KEYS[4], KEYS[5]))
 end
 
 -- How many may be leased: paused, concurrency, rate, in this order. Tasks that are to run at once go by none of these.
@@ -125,8 +124,10 @@ if #leased < places then
   out[8] = #ids >= depth and passed + skip or 0
 end
 
--- From here on only writes, none of which can fail. The first is a removal, which memory pressure never refuses, so that
--- a full store can be drained.
+local count, charged, leases, ending = #leased, #leased, {}, nil
+local due = (count + #dropped == 0 or redis.call('ZCARD', KEYS[1]) > count + #dropped) and KEYS[1]
+
+-- From here on only writes, none of which can fail. The first is a removal: memory pressure never refuses it.
 if #dropped > 0 then
   redis.call('ZREM', KEYS[1], unpack(dropped))
   redis.call('HDEL', KEYS[4], unpack(dropped))
@@ -138,7 +139,6 @@ if #dropped > 0 then
     redis.call('HINCRBY', KEYS[7], 'expired', aged)
   end
 end
-local count, charged, leases, ending = #leased, #leased, {}, nil
 while charged > 0 and tonumber(dues[count - charged + 1]) < 0 do
   charged = charged - 1 -- those that are to be run at once come first
 end
@@ -186,7 +186,7 @@ if count > 0 then
   -- The memo lives as long as the leases: until then a repetition must find them.
   redis.call('SET', KEYS[8], note(ARGV[3], leased, dues), 'PX', longest)
 elseif clamped or ARGV[4] == '1' then
-  redis.call('ZREM', KEYS[1], '')
+  redis.call('ZREM', KEYS[6], '')
   if clamped then
     redis.call('HSET', KEYS[7], 'tat', tat)
   end
@@ -197,4 +197,4 @@ end
 if out[5] == 'rate' then
   out[6] = math.max(math.ceil((tat + (charged + 1 - burst) * interval - micros) / 1000), 1)
 end
-return answer(ending, leased, leases, dues, records, progresses)
+return answer(due, ending, leased, leases, dues, records, progresses)

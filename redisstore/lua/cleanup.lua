@@ -11,23 +11,24 @@
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(limit * log n)
 local now = clock(ARGV[1])
-local left = tonumber(ARGV[2])
+local left, gone, following = tonumber(ARGV[2]), {}, -1
 for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5], KEYS[6]}) do
   local over = redis.call('ZRANGEBYSCORE', zset, '-inf', now, 'LIMIT', 0, left)
+  local rest = redis.call('ZCARD', zset) > #over and zset
   if #over > 0 then
     left = left - #over
     redis.call('ZREM', zset, unpack(over))
-    if zset ~= KEYS[6] then
-      redis.call('HDEL', KEYS[1], unpack(over))
-      redis.call('HDEL', KEYS[2], unpack(over))
+    for i = 1, zset ~= KEYS[6] and #over or 0 do
+      gone[#gone + 1] = over[i]
     end
   end
-end
-local following = -1
-for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5], KEYS[6]}) do
-  local wait = untilFirst(zset, now)
+  local wait = untilFirst(rest, now)
   if wait >= 0 and (following < 0 or wait < following) then
     following = wait
   end
+end
+if #gone > 0 then
+  redis.call('HDEL', KEYS[1], unpack(gone))
+  redis.call('HDEL', KEYS[2], unpack(gone))
 end
 return following

@@ -24,12 +24,14 @@ local unplanned = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or -1) == 0
 if since < before or since == before and not unplanned then
   return 0
 end
-redis.call('ZREM', KEYS[2], ARGV[1]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('ZREM', KEYS[2], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[1], ARGV[1], stored(found.revision, '0', ARGV[3], ARGV[4], content))
 if tonumber(ARGV[5]) > highest then
   redis.call('SET', KEYS[3], ARGV[5]) -- the server has lost it
 end
 if ARGV[4] ~= '0' then
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+else
+  redis.call('ZREM', KEYS[2], ARGV[1])
 end
 return 1

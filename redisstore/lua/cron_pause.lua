@@ -23,11 +23,13 @@ local since = found.since
 if ARGV[3] == '0' then
   since = string.format('%d', now)
 end
-redis.call('ZREM', KEYS[2], ARGV[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('ZREM', KEYS[2], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[1], ARGV[2], stored(revision, ARGV[3], since, '0', content))
 redis.call('SET', KEYS[3], revision)
 if ARGV[3] == '0' then
   redis.call('ZADD', KEYS[2], 0, ARGV[2])
+else
+  redis.call('ZREM', KEYS[2], ARGV[2])
 end
 redis.call('PUBLISH', ARGV[4], ARGV[5])
 return 1

@@ -32,7 +32,7 @@ end
 if record ~= ARGV[3] then
   return -2
 end
-redis.call('HDEL', KEYS[2], ARGV[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('HDEL', KEYS[2], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
 if #ARGV[4] > (tonumber(meta[2]) or 0) then
   redis.call('HSET', KEYS[3], 'longest', #ARGV[4]) -- as in enqueue: claim goes by it to stay within its bytes

@@ -135,11 +135,17 @@ local answer = table.concat(codes)
 if #due > 0 then
   redis.call('ZADD', KEYS[1], unpack(due))
   redis.call('HSET', KEYS[2], unpack(records))
+  local worn = {}
   for i, zset in ipairs({KEYS[6], KEYS[7], KEYS[8]}) do
     if #stale[i] > 0 then
       redis.call('ZREM', zset, unpack(stale[i]))
-      redis.call('HDEL', KEYS[5], unpack(stale[i]))
+      for _, id in ipairs(stale[i]) do
+        worn[#worn + 1] = id
+      end
     end
+  end
+  if #worn > 0 then
+    redis.call('HDEL', KEYS[5], unpack(worn))
   end
   if longer > longest then
     redis.call('HSET', KEYS[4], 'longest', longer) -- lets claim read many records at once and stay within its bytes

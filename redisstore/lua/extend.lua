@@ -7,19 +7,18 @@
 -- keeps   leased and leases hold the same IDs
 -- cost    O(leases * log n)
 local now = clock(ARGV[1])
-local codes, ids, ends = {}, {}, {}
+local codes, ends = {}, {}
 for i = 2, #ARGV, 3 do
   local code = '0'
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then
     code = '1'
-    ids[#ids + 1] = ARGV[i]
     ends[#ends + 1], ends[#ends + 2] = now + tonumber(ARGV[i + 2]), ARGV[i]
   end
   codes[#codes + 1] = code
 end
-if #ids > 0 then
+if #ends > 0 then
   -- The removal first: memory pressure never refuses it, and then not what follows.
-  redis.call('ZREM', KEYS[1], unpack(ids))
+  redis.call('ZREM', KEYS[1], '')
   redis.call('ZADD', KEYS[1], unpack(ends))
 end
 return table.concat(codes)

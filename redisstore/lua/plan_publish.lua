@@ -20,7 +20,7 @@ end
 if plan == ARGV[3] then
   return 1
 end
-redis.call('DEL', KEYS[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('PEXPIRE', KEYS[2], 60000) -- ends with SET. Memory pressure never refuses it, and then not what follows
 redis.call('SET', KEYS[2], ARGV[3])
 if highest < term then
   redis.call('SET', KEYS[1], ARGV[1])

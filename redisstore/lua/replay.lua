@@ -57,10 +57,10 @@ if #old > 0 then
   end
   redis.call('ZREM', KEYS[1], unpack(old)) -- a removal first: memory pressure never refuses it, and then not what follows
   redis.call('HDEL', KEYS[4], unpack(old))
+  redis.call('HSET', KEYS[3], unpack(entries))
   if #left > 0 then
     redis.call('HDEL', KEYS[3], unpack(left))
   end
-  redis.call('HSET', KEYS[3], unpack(entries))
   redis.call('ZADD', KEYS[2], unpack(due))
   if not before or now < tonumber(before) then
     moved = 1

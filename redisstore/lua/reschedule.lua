@@ -24,7 +24,7 @@ else
   at = ARGV[3] == '0' and now or soon + tonumber(ARGV[3])
 end
 local before = tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
-redis.call('ZREM', KEYS[1], ARGV[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('ZREM', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('ZADD', KEYS[1], string.format('%d', at), ARGV[2])
 local first = tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
 return {1, at <= before and 1 or 0, untilDue(first, now)}

@@ -29,7 +29,7 @@ elseif not record or fate(record, generation, 0, now) then
 end
 local lost = string.match(lease or '0', '^%d+')
 -- A removal first: memory pressure never refuses it, and then not what follows.
-redis.call('ZREM', KEYS[1], id)
+redis.call('ZREM', KEYS[1], '')
 if lease then
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[3], id)

@@ -161,9 +161,6 @@ if #closed > 0 then
   if #gone > 0 then
     redis.call('HDEL', KEYS[4], unpack(gone))
   end
-  if #worn > 0 then
-    redis.call('HDEL', KEYS[5], unpack(worn))
-  end
   if #due > 0 then
     redis.call('ZADD', KEYS[1], unpack(due))
   end
@@ -178,6 +175,9 @@ if #closed > 0 then
   end
   if #state > 0 then
     redis.call('HSET', KEYS[5], unpack(state))
+  end
+  if #worn > 0 then
+    redis.call('HDEL', KEYS[5], unpack(worn))
   end
   if ARGV[3] ~= '0' then
     redis.call('HSET', KEYS[9], unpack(congestion(KEYS[9], now, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))))

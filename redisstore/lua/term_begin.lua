@@ -13,6 +13,6 @@ if leader and leader ~= ARGV[2] then
   return -1
 end
 local term = math.max((tonumber(redis.call('GET', KEYS[2])) or 0) + 1, now)
-redis.call('DEL', KEYS[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('PEXPIRE', KEYS[2], 60000) -- ends with SET. Memory pressure never refuses it, and then not what follows
 redis.call('SET', KEYS[2], string.format('%.0f', term))
 return term

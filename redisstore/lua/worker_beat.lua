@@ -18,7 +18,7 @@ end
 if row[2] == 'dead' then
   return 0
 end
-redis.call('ZREM', KEYS[1], ARGV[2]) -- a removal first: memory pressure never refuses it, and then not what follows
+redis.call('ZREM', KEYS[1], '') -- a removal first: memory pressure never refuses it, and then not what follows
 redis.call('ZADD', KEYS[1], now, ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return 1

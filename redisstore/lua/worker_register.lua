@@ -19,7 +19,7 @@ local created = ARGV[5]
 if created == '0' then
   created = before[3] or string.format('%.0f', now)
 end
-redis.call('ZREM', KEYS[1], ARGV[2]) -- a removal first: a full store still takes the workers that drain it
+redis.call('ZREM', KEYS[1], '') -- a removal first: a full store still takes the workers that drain it
 redis.call('ZADD', KEYS[1], now, ARGV[2])
 redis.call('HDEL', KEYS[2], 'reaped')
 redis.call('HSET', KEYS[2], 'record', ARGV[3], 'state', ARGV[4], 'created', created)

@@ -13,17 +13,20 @@
 -- cost    O(IDs * log n)
 local now = clock(ARGV[1])
 local leader = redis.call('GET', KEYS[2])
-local removed = 0
+local removed, gone = 0, {}
 for i = 6, #ARGV do
   local seen = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if seen and tonumber(seen) < now - tonumber(ARGV[2]) then
-    redis.call('ZREM', KEYS[1], ARGV[i])
+    gone[#gone + 1] = ARGV[i]
     removed = removed + redis.call('DEL', KEYS[i - 3])
     if leader == ARGV[i] then
       redis.call('DEL', KEYS[2])
       redis.call('PUBLISH', ARGV[3], ARGV[5])
     end
   end
+end
+if #gone > 0 then
+  redis.call('ZREM', KEYS[1], unpack(gone))
 end
 if removed > 0 then
   redis.call('PUBLISH', ARGV[3], ARGV[4])
