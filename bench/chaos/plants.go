@@ -34,4 +34,102 @@ var plants = []plant{
 	}
 `,
 	},
+	{
+		name: "retry-in-two-calls", // out of one place with one call, and into the next with another, which may fail
+		file: "redisstore/settle.go", scenario: "full-store",
+		old: `		args = append(args, (*string)(&item.ID), &item.Lease.Fence, &ends[i]) // pointers cost no allocation each
+	}
+	k := s.queueKeys(r.Queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta, s.settleMemo(r.Queue, r.Worker)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.settle, keys, args...)
+	if err != nil {
+		return dispatch.SettleReply{}, err
+	}
+`,
+		new: `		if text, ok := strings.CutPrefix(ends[i], "retry "); ok {
+			words := strings.SplitN(text, " ", 3)
+			ends[i] = strings.Join(append([]string{"dead 3600000 0"}, words[2:]...), " ")
+		}
+		args = append(args, (*string)(&item.ID), &item.Lease.Fence, &ends[i])
+	}
+	k := s.queueKeys(r.Queue)
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.names, k.meta, s.settleMemo(r.Queue, r.Worker)}
+	v, err := s.run(ctx, evenUncertain, s.scripts.settle, keys, args...)
+	if err != nil {
+		return dispatch.SettleReply{}, err
+	}
+	for i := range r.Items {
+		item := &r.Items[i]
+		if item.Outcome != dispatch.Retry {
+			continue
+		}
+		if n, _ := s.client.Do(ctx, "ZREM", k.dead, string(item.ID)).Int(); n == 1 {
+			s.client.Do(ctx, "ZADD", k.due, time.Now().Add(item.After).UnixMilli(), string(item.ID))
+		}
+	}
+`,
+	},
+	{
+		name: "settle-begins-with-an-addition", // which a full store refuses, and then it never drains
+		file: "redisstore/lua/settle.lua", scenario: "full-store",
+		old: `if #closed > 0 then
+  redis.call('ZREM', KEYS[2], unpack(closed))
+`,
+		new: `if #closed > 0 then
+  redis.call('HINCRBY', KEYS[9], 'settled', #closed)
+  redis.call('ZREM', KEYS[2], unpack(closed))
+`,
+	},
+	{
+		name: "lost-reply-means-settled", // what was sent has arrived
+		file: "redisstore/settle.go", scenario: "script-flush",
+		old: `	v, err := s.run(ctx, evenUncertain, s.scripts.settle, keys, args...)
+`,
+		new: `	v, err := s.run(ctx, onlyRefused, s.scripts.settle, keys, args...)
+	if err != nil && strings.Contains(err.Error(), dispatch.ErrUncertain.Error()) {
+		applied, _ := digits(strings.Repeat("1", len(r.Items)), len(r.Items))
+		return dispatch.SettleReply{Applied: applied, Dropped: make([]bool, len(r.Items))}, nil
+	}
+`,
+	},
+	{
+		name: "scripts-are-loaded-once", // and nobody flushes them
+		file: "redisstore/scripts.go", scenario: "script-flush",
+		old: `			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+`,
+		new: `			if _, loaded := s.convoys.LoadOrStore(sc.sha, true); !loaded {
+				reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+			}
+`,
+	},
+	{
+		name: "readonly-is-final", // a server that is a replica for a moment has said no for good
+		file: "redisstore/persist.go", scenario: "redis-restart",
+		old: `"NOREPLICAS", "READONLY", "TRYAGAIN",`,
+		new: `"NOREPLICAS", "TRYAGAIN",`,
+	},
+	{
+		name: "tryagain-is-final", // a slot that moves has said no for good
+		file: "redisstore/persist.go", scenario: "cluster-reshard",
+		old: `"NOREPLICAS", "READONLY", "TRYAGAIN",`,
+		new: `"NOREPLICAS", "READONLY",`,
+	},
+	{
+		name: "out-and-in-again", // a key that a script has emptied is not there to be filled again while its slot moves
+		file: "redisstore/lua/reschedule.lua", scenario: "cluster-reshard",
+		old: `redis.call('ZREM', KEYS[1], '')`,
+		new: `redis.call('ZREM', KEYS[1], ARGV[2])`,
+	},
+	{
+		name: "cluster-is-looked-at-once-a-minute", // as the client does by itself
+		file: "redisstore/open.go", scenario: "master-kill",
+		old: `reloadCluster = time.Second `,
+		new: `reloadCluster = time.Minute `,
+	},
+	{
+		name: "token-by-counter", // which a failover sets back
+		file: "redisstore/lua/claim.lua", scenario: "failover-loss",
+		old: `local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)`,
+		new: `local token = (tonumber(meta[8]) or now * 1000) + 1`,
+	},
 }

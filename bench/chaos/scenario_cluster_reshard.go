@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dispatchkit/dispatch"
 )
 
 func clusterReshard() Scenario {
@@ -31,9 +34,13 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
+	loner := r.Users(ctx, r.Client(), postponing, time.Millisecond, loneQueue)
 	before := refusalsOf(r.Set.Nodes...)
 	for range Pick(r, 2, 12) { // there and back
-		if err := r.reshard(ctx, hot, time.Duration(150+r.Rand.IntN(150))*time.Millisecond); err != nil {
+		if err := r.reshard(ctx, hot, time.Duration(300+r.Rand.IntN(150))*time.Millisecond); err != nil {
+			return err
+		}
+		if err := r.reshard(ctx, loneQueue, time.Duration(50+r.Rand.IntN(100))*time.Millisecond); err != nil {
 			return err
 		}
 		for _, queue := range []string{"~", queues[r.Rand.IntN(len(queues))], queues[r.Rand.IntN(len(queues))]} {
@@ -47,8 +54,20 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 	if err := after.require(before, "MOVED", "ASK", "TRYAGAIN"); err != nil {
 		return err
 	}
-	return r.settleDown(ctx, u, nil)
+	loner.Leave()
+	for t, err := range r.client.Tasks(ctx, loneQueue, dispatch.Filter{}) {
+		if err != nil {
+			return err
+		}
+		if err := r.client.RunTask(ctx, loneQueue, t.ID); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.settleDown(ctx, u, nil), loner.Content(nil))
 }
+
+// loneQueue has a single task that waits, so that its keys are empty whenever a script takes that out.
+const loneQueue = "lone"
 
 // reshard moves the slot of a queue to another master, at once or slowly, and waits until service is normal.
 func (r *Run) reshard(ctx context.Context, queue string, pause time.Duration) error {

@@ -131,7 +131,7 @@ func (r *Run) drainFull(ctx context.Context, node *servers.Node, limit int, work
 
 // drainTo waits until no more than so many tasks wait or run.
 func (r *Run) drainTo(ctx context.Context, most int64) error {
-	return Until(ctx, 60*time.Second, fmt.Sprintf("a full store drains to %d tasks", most), func() (bool, error) {
+	return Until(ctx, 20*time.Second, fmt.Sprintf("a full store drains to %d tasks", most), func() (bool, error) {
 		live, err := r.Live(ctx)
 		return live <= most, err
 	})

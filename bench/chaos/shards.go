@@ -44,8 +44,9 @@ func (r *Run) otherMaster(than *servers.Node) (*servers.Node, error) {
 	return nil, fmt.Errorf("there are %d masters", len(masters))
 }
 
-// reshardSlowly moves a slot as redis-cli does, but pauses after each of its first keys, so that for a while a queue has keys on
-// either master and its scripts are told TRYAGAIN.
+// reshardSlowly moves a slot as redis-cli does, but pauses before each of its first keys. So for a while a queue has all its keys on
+// a master that asks before every command of a script whether it still has the key, and then some on either master, when
+// scripts are told TRYAGAIN.
 func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Node, pause time.Duration) error {
 	number := strconv.Itoa(slot)
 	host, port, _ := strings.Cut(to.Direct(), ":")
@@ -63,7 +64,11 @@ func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Nod
 	if err := slotCommand(from, "CLUSTER", "SETSLOT", number, "MIGRATING", ids[to]); err != nil {
 		return err
 	}
+	const pauses = 6
 	for n := 0; ; n++ {
+		if n < pauses && !Sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
 		name, err := from.Command("CLUSTER", "GETKEYSINSLOT", number, "1")
 		if err != nil {
 			return err
@@ -73,10 +78,6 @@ func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Nod
 		}
 		if err := slotCommand(from, "MIGRATE", host, port, name, "0", "5000"); err != nil {
 			return err
-		}
-		const pauses = 6
-		if n < pauses && !Sleep(ctx, pause) {
-			return context.Cause(ctx)
 		}
 	}
 	masters, err := r.Set.Masters()

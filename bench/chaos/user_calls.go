@@ -92,6 +92,17 @@ func (v *visit) reconsider(ctx context.Context) error {
 	return unlessAnswer(v.client.RescheduleTask(ctx, v.queue, v.last, time.Now()))
 }
 
+// postponing puts a task off again and again: the only one that its queue has.
+func postponing(ctx context.Context, v *visit) error {
+	const much = time.Hour
+	if v.last != "" {
+		return v.client.RescheduleTask(ctx, v.queue, v.last, time.Now().Add(much))
+	}
+	t := v.task()
+	t.Delay = much
+	return v.store(ctx, t)
+}
+
 // unlessAnswer leaves out what tells a user something. When a call was repeated because its reply was lost, the task that it
 // has ended is not found.
 func unlessAnswer(err error) error {
