@@ -130,12 +130,30 @@ func (c *child) work(ctx context.Context) error {
 	}
 	d.Handle(taskKind, dispatch.HandlerFunc(c.handle))
 	say("ready %s", d.Worker())
+	stop := c.enqueue(ctx, d)
 	err = d.Run(ctx)
+	stop()
 	say("stopped %v", err)
 	if errors.Is(err, dispatch.ErrDrainTimeout) {
 		return nil // a handler that ignores its context; the ledger says what became of its task
 	}
 	return err
+}
+
+// enqueue starts to enqueue what a worker is to enqueue by itself, and returns what ends that.
+func (c *child) enqueue(ctx context.Context, d *dispatch.Dispatcher) (stop func()) {
+	if c.Worker.Enqueues == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := produce(ctx, &Client{Client: d.Client, log: c.log}, c.Who, *c.Worker.Enqueues); err != nil {
+			c.slog.Error("the worker has stopped to enqueue", "error", err)
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // handle does what a task asks for, and writes its start and its end.

@@ -77,6 +77,13 @@ func catalogue() []Scenario {
 		clusterFailover(),
 		masterKill(),
 		failoverLoss(),
+		staleOwner(),
+		frozenWorker(),
+		endlessReceiver(),
+		sweeperRace(),
+		twoLeaders(),
+		cronHandover(),
+		clockSkew(),
 		randomMix(),
 	}
 }

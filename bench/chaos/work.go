@@ -24,6 +24,8 @@ type Work struct {
 	Stubborn bool `json:",omitempty"`
 	// Extend asks for as much more time before it ends, also when it is late; the ledger has a note of the answer.
 	Extend time.Duration `json:",omitempty"`
+	// Result leaves the token of the attempt as the result of the task, which is kept if the task is.
+	Result bool `json:",omitempty"`
 	// Flaky fails at the first attempt, Snooze puts itself off once on every process that it comes to, Fatal is never to be
 	// tried again, Fail fails always.
 	Flaky, Snooze, Fatal, Fail bool `json:",omitempty"`
@@ -81,6 +83,9 @@ func (w Work) do(ctx context.Context, gate <-chan struct{}, snoozed func() bool,
 		note(fmt.Sprint("extend: ", dispatch.Extend(context.WithoutCancel(ctx), w.Extend)))
 	}
 	attempt, _ := dispatch.AttemptFrom(ctx)
+	if w.Result {
+		fmt.Fprint(dispatch.ResultWriter(ctx), attempt.Token)
+	}
 	switch {
 	case w.Fatal:
 		return dispatch.SkipRetry(errors.New("fatal"))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dispatchkit/dispatch"
 	"github.com/dispatchkit/dispatch/bench/chaos/faultproxy"
+	"github.com/dispatchkit/dispatch/worker"
 )
 
 // WorkerConfig is what a worker process is. The zero value serves all queues with 32 places, takes part in the election of the
@@ -27,6 +28,11 @@ type WorkerConfig struct {
 	Alone                  bool
 	// Skew is how wrong its clock is, in whole seconds; see also Process.StepClock.
 	Skew time.Duration
+	// AllowPrivate lets tasks with a URL reach receivers on this machine.
+	AllowPrivate bool
+	// Enqueues is a load that the process enqueues by its own dispatcher while it works, with Skew and all; nil is none. It ends
+	// with the process.
+	Enqueues *Load
 	// OwnProxy puts a proxy of its own between it and that of the server, so that it can be cut off alone: see Process.Proxy. Not
 	// in a cluster, whose nodes tell clients where they are.
 	OwnProxy bool
@@ -109,5 +115,6 @@ func (c WorkerConfig) options() dispatch.Options {
 		Queues: c.Queues, GlobalConcurrency: c.Places, LeaseGrace: c.LeaseGrace, SweepInterval: c.Sweep,
 		ReconcileInterval: c.Reconcile, CleanupInterval: c.Cleanup, DrainTimeout: c.Drain, HeartbeatInterval: c.Heartbeat,
 		StaleJobThreshold: c.Stale, RetentionSucceeded: c.Retention, RetentionFailed: c.RetentionFailed,
+		Egress: worker.Egress{AllowPrivate: c.AllowPrivate},
 	}
 }
