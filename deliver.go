@@ -208,7 +208,7 @@ func (r *running) describe() Attempt {
 // record is what the task keeps of an attempt that ended now, its failure aside.
 func (r *running) record(now time.Time) AttemptRecord {
 	return AttemptRecord{
-		Number: r.number(), StartedAt: r.storeTime(r.startedAt), Duration: now.Sub(r.startedAt),
+		Number: r.number(), StartedAt: r.storeTime(r.startedAt), Duration: max(now.Sub(r.startedAt), 0),
 		Worker: r.leased.Worker, Token: r.leased.Lease.Token,
 	}
 }

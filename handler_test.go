@@ -131,6 +131,31 @@ func TestPanicInMiddlewareAndWithAnError(t *testing.T) {
 }
 
 // A handler that ends its goroutine, as FailNow of a test does, has failed; the process goes on.
+// A clock that is set back while a handler runs makes no attempt of less than no time, which nobody could read back.
+func TestClockGoesBackDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, dispatch.Options{})
+	e.handle("work", func(ctx context.Context, _ *dispatch.Task) error {
+		if a, _ := dispatch.AttemptFrom(ctx); a.Number > 1 {
+			return nil
+		}
+		e.store.Clock.Advance(-5 * time.Minute)
+		return errors.New("failed")
+	})
+	id := e.enqueue(dispatch.Task{Kind: "work", Retention: time.Hour})
+	e.run()
+	e.store.Clock.Advance(5 * time.Minute)
+	e.advance(time.Minute)
+	if got := e.seen.of(id); got != "retry succeeded" {
+		t.Fatalf("outcomes are %q", got)
+	}
+	for _, a := range e.task(id).Progress.History {
+		if a.Duration < 0 {
+			t.Errorf("attempt %d has taken %v", a.Number, a.Duration)
+		}
+	}
+}
+
 func TestGoexitIsAFailedAttempt(t *testing.T) {
 	e := newEnv(t, dispatch.Options{GlobalConcurrency: 1})
 	e.handle("exit", func(context.Context, *dispatch.Task) error { runtime.Goexit(); return nil })

@@ -196,6 +196,21 @@ func TestGoldenProgress(t *testing.T) {
 	}
 }
 
+// What a clock that was set back makes of a duration is stored like any other number: progress that cannot be read would keep its
+// task from ever running again.
+func TestProgressOfAClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	want := fullProgress()
+	for _, d := range []time.Duration{-5 * time.Minute, -time.Millisecond, time.Millisecond} {
+		want.History[0].Duration = d
+		text, err := encodeProgress(&want)
+		ok(t, err)
+		if got, err := decodeProgress(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("with a duration of %v\n got %+v, %v\nwant %+v", d, got, err, want)
+		}
+	}
+}
+
 func TestGoldenSettings(t *testing.T) {
 	t.Parallel()
 	want := dispatch.Queue{Rate: 2.5, Burst: 7, MaxConcurrent: -1, Weight: 1000,

@@ -61,12 +61,12 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 }
 
 func (w *writer) attempt(a *dispatch.AttemptRecord) {
-	started := toMillis(a.StartedAt)
-	w.mapOf(present(a.Number != 0, started != 0, a.Duration >= time.Millisecond, a.Worker != "", a.Token != 0,
+	started, duration := toMillis(a.StartedAt), a.Duration.Milliseconds()
+	w.mapOf(present(a.Number != 0, started != 0, duration != 0, a.Worker != "", a.Token != 0,
 		a.Status != 0, a.ErrorKind != "", a.Error != ""))
 	w.intField(fieldNumber, int64(a.Number))
 	w.intField(fieldStarted, started)
-	w.intField(fieldDuration, a.Duration.Milliseconds())
+	w.intField(fieldDuration, duration)
 	w.stringField(fieldWorker, string(a.Worker))
 	w.intField(fieldToken, a.Token)
 	w.intField(fieldStatus, int64(a.Status))
