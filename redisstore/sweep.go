@@ -9,10 +9,14 @@ import (
 	"github.com/dispatchkit/dispatch/cluster"
 )
 
-// ExpiredLeases implements dispatch.Sweeper.
+// ExpiredLeases implements dispatch.Sweeper. What was leased to nobody is put right on the way: see leases.lua.
 func (s *Store) ExpiredLeases(ctx context.Context, queue string, limit int) ([]dispatch.Leased, time.Duration, error) {
-	leases, next, _, err := s.readLeases(ctx, queue, min(limit, maxScriptItems), nil)
-	return leases, next, err
+	for {
+		leases, next, read, err := s.readLeases(ctx, queue, min(limit, maxScriptItems), nil)
+		if err != nil || len(leases) > 0 || read == 0 {
+			return leases, next, err
+		}
+	}
 }
 
 // HeldLeases implements dispatch.Sweeper.
@@ -61,13 +65,17 @@ func (s *Store) Lease(ctx context.Context, queue string, id dispatch.TaskID) (*d
 // readLeases reads leases that have ended, or those of ids, and how many of these it has read.
 func (s *Store) readLeases(ctx context.Context, queue string, limit int, ids []string) ([]dispatch.Leased, time.Duration, int, error) {
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.leases, []string{k.leased, k.leases, k.tasks, k.state},
-		withIDs(ids, s.now(), limit, maxScriptBytes)...)
+	v, err := s.run(ctx, evenUncertain, s.scripts.leases,
+		[]string{k.leased, k.leases, k.tasks, k.state, k.due, k.done, k.dead, k.cancelled}, withIDs(ids, s.now(), limit, maxScriptBytes)...)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	r := replyOf(s.scripts.leases, v)
 	now, next, read := r.int(), wait(r.int()), int(r.int())
+	if torn := r.int(); torn > 0 {
+		s.log.Warn("redisstore: tasks were leased to nobody, which only damage to the keys can do; those that are there are due again",
+			"queue", queue, "tasks", torn)
+	}
 	var leases []dispatch.Leased
 	for r.left() > 0 && r.err == nil {
 		l := readLease(queue, r.string(), r.string(), r.string(), r.string())
