@@ -47,7 +47,7 @@ type child struct {
 
 	gate    chan struct{} // closed by the command "open"
 	open    sync.Once
-	snoozed sync.Map // task IDs that were put off once
+	snoozed sync.Map // tasks that were put off once
 }
 
 // childMain is the main function of a child.
@@ -169,7 +169,7 @@ func (c *child) handle(ctx context.Context, t *dispatch.Task) error {
 			return dispatch.SkipRetry(err)
 		}
 	}
-	putOff := func() bool { _, before := c.snoozed.LoadOrStore(t.ID, true); return !before }
+	putOff := func() bool { _, before := c.snoozed.LoadOrStore(e.Task(), true); return !before }
 	err := w.do(ctx, c.gate, putOff, func(text string) {
 		note := e
 		note.Kind, note.Text = audit.KindNote, text

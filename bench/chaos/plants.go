@@ -131,5 +131,60 @@ var plants = []plant{
 		file: "redisstore/lua/claim.lua", scenario: "failover-loss",
 		old: `local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)`,
 		new: `local token = (tonumber(meta[8]) or now * 1000) + 1`,
+		name: "local-clock-for-due", // what is due is decided by the clock of who asks
+		file: "redisstore/leader.go", scenario: "clock-skew",
+		old: `	if e.log == nil {
+		e.log = s.log
+	}
+	return e
+`,
+		new: `	if e.log == nil {
+		e.log = s.log
+	}
+	s.now = func() string { return instant(e.clock.Now()) }
+	return e
+`,
+	},
+	{
+		name: "sweep-without-recheck", // what was read as expired is settled, whoever has it by then
+		file: "redisstore/lua/settle.lua", scenario: "sweeper-race",
+		old: "if not taken[id] and leases[n] == ARGV[3 * n + 6] then",
+		new: "if not taken[id] and (leases[n] == ARGV[3 * n + 6] or leases[n] and ARGV[2] == '0') then",
+	},
+	{
+		name: "cron-id-not-idempotent", // each firing of a tick makes a task of its own
+		file: "cron.go", scenario: "two-leaders",
+		old: `fmt.Sprintf("%s-%d", name, tick.Unix())`,
+		new: `fmt.Sprintf("%s-%d-%p", name, tick.Unix(), new(int))`,
+	},
+	{
+		name: "extend-without-token", // whoever asks gets more time, as long as the task is leased by anybody
+		file: "redisstore/lua/extend.lua", scenario: "stale-owner",
+		old: "if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then",
+		new: "if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 1 then",
+	},
+	{
+		name: "release-without-token", // a task can be put off by who has lost it
+		file: "redisstore/lua/settle.lua", scenario: "stale-owner",
+		old: "if not taken[id] and leases[n] == ARGV[3 * n + 6] then",
+		new: "if not taken[id] and leases[n] and (leases[n] == ARGV[3 * n + 6] or string.sub(ARGV[3 * n + 7], 1, 7) == 'release') then",
+	},
+	{
+		name: "late-ticks-dropped", // a leader that follows fires what is due now, not what the one before has left
+		file: "firecron.go", scenario: "cron-handover",
+		old: "fresh, _ := schedule.Last(onTime, now, int(missedAfter/time.Second)+1)",
+		new: "fresh, _ := schedule.Last(onTime, now, 1)",
+	},
+	{
+		name: "timeouts-do-not-count", // an attempt without an answer is given back as if it had not been made
+		file: "deliver.go", scenario: "endless-receiver",
+		old: "case res.Kind == worker.KindCancelled:",
+		new: "case res.Kind == worker.KindCancelled, res.Kind == worker.KindTimeout:",
+	},
+	{
+		name: "dead-stay-dead", // a worker that was taken for dead goes on, and is not registered again
+		file: "cluster/beat.go", scenario: "frozen-worker",
+		old: "		b.failed(err)\n		b.state = \"\"\n",
+		new: "		b.failed(err)\n",
 	},
 }
