@@ -72,7 +72,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 		for i, s := range batch {
 			request.Items[i] = s.settlement
 			if o := s.settlement.Outcome; o == Retry || o == Released {
-				request.Items[i].After = max(s.settlement.After-now.Sub(s.endedAt), 0)
+				request.Items[i].After = max(s.settlement.After-max(now.Sub(s.endedAt), 0), 0) // a clock that goes back delays nothing
 			}
 		}
 		ctx, cancel := context.WithTimeout(d.life.reports, settlePatience)
