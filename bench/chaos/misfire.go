@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,23 +93,30 @@ func (m *missed) End(ctx context.Context) error {
 			r.Promise(missedQueue, id, tick)
 		}
 	}
-	var fired map[string]bool
-	return Until(ctx, 10*time.Second, "the ticks that the policies ask for are fired, and no others", func() (bool, error) {
+	fired := map[string]bool{}
+	err := Until(ctx, 10*time.Second, "the ticks that the policies ask for are fired", func() (bool, error) {
 		h, err := r.History()
 		if err != nil {
 			return false, err
 		}
-		fired = map[string]bool{}
 		for _, e := range h.Events {
-			if e.Queue == missedQueue && e.Token > 0 {
-				fired[e.ID] = true
-				if !wanted[e.ID] {
-					return false, fmt.Errorf("%s was fired, and should not have been", e.ID)
-				}
+			if e.Queue != missedQueue || e.Token == 0 {
+				continue
 			}
+			if !wanted[e.ID] {
+				return false, fmt.Errorf("%s was fired, and should not have been", e.ID)
+			}
+			fired[e.ID] = true
 		}
 		return len(fired) == len(wanted), nil
 	})
+	if len(fired) < len(wanted) {
+		for id := range fired {
+			delete(wanted, id)
+		}
+		err = fmt.Errorf("not fired: %v: %w", slices.Sorted(maps.Keys(wanted)), err)
+	}
+	return err
 }
 
 // ticks are those that a policy asks for of what happened up to an instant.
