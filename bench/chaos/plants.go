@@ -182,6 +182,12 @@ var plants = []plant{
 		new: "case res.Kind == worker.KindCancelled, res.Kind == worker.KindTimeout:",
 	},
 	{
+		name: "no-place-left-free", // queues whose tasks hang have all places of a worker
+		file: "options.go", scenario: "endless-receiver",
+		old: "func (o Options) shared() bool { return len(o.Queues) != 1 }",
+		new: "func (o Options) shared() bool { return false }",
+	},
+	{
 		name: "dead-stay-dead", // a worker that was taken for dead goes on, and is not registered again
 		file: "cluster/beat.go", scenario: "frozen-worker",
 		old: "		b.failed(err)\n		b.state = \"\"\n",

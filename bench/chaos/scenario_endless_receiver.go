@@ -27,10 +27,10 @@ var endless = map[string]func(*receiver, http.ResponseWriter, *http.Request) str
 }
 
 const (
-	endlessTimeout  = time.Second
+	endlessTimeout  = 2500 * time.Millisecond
 	endlessAttempts = 3
-	// hardly is how long tasks of other queues may wait at the most.
-	hardly = 2 * time.Second
+	// hardly is how long tasks of other queues may wait at the most: less than those that hang keep their places.
+	hardly = 1500 * time.Millisecond
 )
 
 func runEndlessReceiver(ctx context.Context, r *Run) error {
@@ -84,7 +84,7 @@ func (r *Run) othersGoOn(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for range Pick(r, 60, 600) {
+	for range Pick(r, 100, 1000) {
 		for _, t := range []dispatch.Task{well.task("well"), brief.task("brief"), Work{For: time.Millisecond}.Task("handled")} {
 			if _, err := r.client.Enqueue(ctx, t); err != nil {
 				return err
