@@ -19,6 +19,7 @@ type settling struct {
 	result     result
 	endedAt    time.Time // local; what the settlement says of "after" counts from here
 	swept      bool      // the lease was not this process's
+	expired    bool      // and it had ended; otherwise its holder had
 	freed      bool      // its place was given to others before it was stored; guarded by Dispatcher.mu
 }
 
@@ -64,6 +65,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
 		request.Seq = d.seq.Add(1)
 	}
+	request.Ended = batch[0].expired
 	request.Traffic = traffic(batch)
 	d.freeAhead(queue, batch)
 	unwatch := d.watchSettles(queue, batch)

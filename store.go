@@ -194,8 +194,11 @@ type SettleRequest struct {
 	// Queue is settled by Worker.
 	Queue  string
 	Worker cluster.WorkerID
-	// Seq numbers the worker's settles of this queue, rising from 1.
+	// Seq numbers the worker's settles of this queue, rising from 1. 0 is one that nobody will ask about again.
 	Seq int64
+	// Ended settles only attempts whose leases have ended, of all Items: one that was extended since it was read as ended is its
+	// holder's still. Seq is 0 then.
+	Ended bool
 	// Items are the outcomes.
 	Items []Settlement
 	// Traffic is what receivers said, counted once however often the request is repeated. When they are congested, the

@@ -152,5 +152,5 @@ func (d *Dispatcher) loseLease(l *Leased, settings *Queue, why error) *settling 
 	record := AttemptRecord{Number: r.number(), StartedAt: leaseBegan(l.Lease), Worker: l.Worker, Token: l.Lease.Token}
 	retry := resolveRetry(l.Task.Retry, r.retryOfQueue())
 	settlement := conclude(l, retry, d.opts.retention(), res, record, l.At)
-	return &settling{run: r, settlement: settlement, result: res, endedAt: now, swept: true}
+	return &settling{run: r, settlement: settlement, result: res, endedAt: now, swept: true, expired: why == errLeaseExpired}
 }

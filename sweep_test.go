@@ -70,6 +70,43 @@ func TestLeaseOfADeadWorkerIsSwept(t *testing.T) {
 	}
 }
 
+// A lease that is extended while a sweeper already takes it for ended is its holder's still.
+func TestLeaseExtendedUnderASweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", succeed)
+		id := b.enqueue(d, dispatch.Task{Kind: "k", Timeout: time.Second})
+		reply, err := b.redis.Claim(t.Context(), dispatch.ClaimRequest{Queue: dispatch.DefaultQueue, Worker: ghost, Seq: 1, Budget: 1, Grace: time.Second})
+		b.ok(err)
+		extend := dispatch.Extension{ID: id, Lease: reply.Leased[0].Lease, For: time.Hour}
+		found := 0
+		b.store.onCall("ExpiredLeases", func(ctx context.Context, do func() error) error {
+			err := do()
+			if found++; found == 1 {
+				if held, err := b.redis.Extend(ctx, dispatch.DefaultQueue, []dispatch.Extension{extend}); err != nil || !held[0] {
+					t.Errorf("extended: %v, %v", held, err)
+				}
+			}
+			return err
+		})
+		time.Sleep(3 * time.Second) // the lease is over, and the first sweep finds it
+		b.ok(d.Start(t.Context()))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := b.seen.of(id); found == 0 || got != "" {
+			t.Errorf("after %d sweeps the outcomes are %q", found, got)
+		}
+		if lease, err := b.redis.Lease(t.Context(), dispatch.DefaultQueue, id); err != nil || lease == nil || lease.Lease != reply.Leased[0].Lease {
+			t.Errorf("the lease is %+v, %v", lease, err)
+		}
+		time.Sleep(time.Hour)
+		if got := b.seen.of(id); got != "retry succeeded" {
+			t.Errorf("when it is over at last: %q", got)
+		}
+	})
+}
+
 // A task that kills every worker ends as dead.
 func TestPoisonTaskEndsDead(t *testing.T) {
 	e := newEnv(t, dispatch.Options{})

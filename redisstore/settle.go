@@ -20,6 +20,9 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	}
 	args := make([]any, 7, 7+3*len(r.Items))
 	args[0], args[1] = s.now(), r.Seq
+	if r.Ended {
+		args[1] = -1
+	}
 	args[2], args[3], args[4] = r.Traffic.Sent, r.Traffic.Failed, r.Traffic.Congested
 	args[5], args[6] = s.endedChannel(), r.Queue
 	ends, err := endings(r.Items)

@@ -10,7 +10,7 @@
 -- KEYS[9] meta   hash  settings and counters of the queue
 -- KEYS[10] memo  string  the worker's last settle: number, one digit per outcome
 -- ARGV[1] now    ms; '' = server TIME
--- ARGV[2] number of this settle, rising per worker; '0' = not remembered
+-- ARGV[2] number of this settle, rising per worker; '0' = not remembered; '-1' = and only of leases that have ended
 -- ARGV[3] sent   HTTP requests among these attempts
 -- ARGV[4] failed of them, and ARGV[5] congested: answered by a receiver that asked for less
 -- ARGV[6] channel of tasks that have ended   ARGV[7] queue
@@ -33,13 +33,14 @@ for i = 8, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
+forgetOpen(ARGV[2] == '-1' and ids or {}, leases, KEYS[2], now)
 
 -- A settle that was sent twice: the same answer. Its leases were closed, so who finds all of them was not sent before.
 local current = 0
 while current < #ids and leases[current + 1] == ARGV[3 * current + 9] do
   current = current + 1
 end
-if ARGV[2] ~= '0' and current < #ids then
+if tonumber(ARGV[2]) > 0 and current < #ids then
   local memo = redis.call('GET', KEYS[10])
   local last, codes = string.match(memo or '', '^(%d+) (%d+)$')
   if last == ARGV[2] then
@@ -187,7 +188,7 @@ if #closed > 0 then
       redis.call('HINCRBY', KEYS[9], outcome, count[outcome])
     end
   end
-  if ARGV[2] ~= '0' then
+  if tonumber(ARGV[2]) > 0 then
     redis.call('SET', KEYS[10], ARGV[2] .. ' ' .. codes, 'PX', '60000')
   end
 end

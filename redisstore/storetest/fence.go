@@ -11,6 +11,7 @@ var fenceCases = []testcase{
 	{"a task that was never leased, or never was", notLeased},
 	{"a queue that does not exist", settleOfNoQueue},
 	{"after a sweep and another claim the old lease is stale", staleAfterSweep},
+	{"what was extended after a sweep had read it is not swept", extendedAfterRead},
 	{"after a release and another claim by the same worker", staleAfterRelease},
 	{"after success", staleAfterSuccess},
 	{"after deletion", staleAfterDelete},
@@ -93,6 +94,30 @@ func staleAfterSweep(e *env) {
 	e.applied(bob, ended(now, dispatch.Succeeded, time.Hour))
 	e.unchanged("a", func() { e.powerless(old) })
 	e.unchanged("a", func() { e.powerless(now) })
+}
+
+func extendedAfterRead(e *env) {
+	e.put("extended", "over")
+	leased := e.claimed(alice, 2, "extended", "over")
+	e.advance(lease)
+	over, _ := e.expired(10)
+	equal(e, "expired", leasedIDs(over), []string{"extended", "over"})
+	e.extend(time.Second, leased[0])
+	sweep := func(want ...bool) {
+		e.Helper()
+		r := dispatch.SettleRequest{Queue: queue, Worker: bob, Ended: true}
+		for _, l := range over {
+			r.Items = append(r.Items, ended(l, dispatch.Retry, time.Hour))
+		}
+		equal(e, "applied", e.settleAs(r).Applied, want)
+	}
+	sweep(false, true)
+	e.info("extended", dispatch.TaskRunning)
+	e.advance(time.Second - time.Millisecond)
+	sweep(false, false)
+	e.advance(time.Millisecond)
+	sweep(true, false)
+	e.info("extended", dispatch.TaskWaiting)
 }
 
 func staleAfterRelease(e *env) {
