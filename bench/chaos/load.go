@@ -41,6 +41,8 @@ type Load struct {
 	Retain                               time.Duration
 	// Pad is how many bytes the payloads are longer than they have to be.
 	Pad int
+	// Names begins the IDs of named tasks, so that another process can repeat them; empty means the name of the process.
+	Names string
 }
 
 // quickRetry has tasks come back at once, so that runs are short.
@@ -54,7 +56,7 @@ func produce(ctx context.Context, c *Client, who string, l Load) error {
 	if len(l.Queues) == 0 {
 		l.Queues = []string{"work"}
 	}
-	l.Batch, l.Timeout = max(l.Batch, 1), orElse(l.Timeout, 2*time.Second)
+	l.Batch, l.Timeout, l.Names = max(l.Batch, 1), orElse(l.Timeout, 2*time.Second), orElse(l.Names, who)
 	random := rand.New(rand.NewPCG(l.Seed, 0))
 	begun := time.Now()
 	for n := 0; (l.Tasks == 0 || n < l.Tasks) && ctx.Err() == nil; {
@@ -64,7 +66,7 @@ func produce(ctx context.Context, c *Client, who string, l Load) error {
 		}
 		batch := make([]dispatch.Task, size)
 		for i := range batch {
-			batch[i] = l.draw(random, fmt.Sprintf("%s-%d", who, n+i), l.Queues[(n+i)%len(l.Queues)])
+			batch[i] = l.draw(random, fmt.Sprintf("%s-%d", l.Names, n+i), l.Queues[(n+i)%len(l.Queues)])
 		}
 		// A store that is full or away is part of the game; a task that is invalid is not.
 		if err := enqueue(ctx, c, batch); err != nil {

@@ -57,7 +57,7 @@ func (r *Run) Recovered(ctx context.Context) error {
 	return err
 }
 
-// Took notes a recovery that the scenario has measured itself.
+// Took notes a recovery that the scenario has measured itself. The longest counts.
 func (r *Run) Took(d time.Duration) {
 	r.Note("service was normal after %v", d.Round(time.Millisecond))
 	r.mu.Lock()

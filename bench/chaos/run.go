@@ -31,6 +31,7 @@ type Run struct {
 	dir      string
 	topology Topology
 	bound    Bound
+	log      *slog.Logger // of the product in this process
 	store    *redisstore.Store
 	client   *Client
 

@@ -84,6 +84,7 @@ func catalogue() []Scenario {
 		twoLeaders(),
 		cronHandover(),
 		clockSkew(),
+		dedupCrash(),
 		randomMix(),
 	}
 }

@@ -103,24 +103,29 @@ func stage(ctx context.Context, sc Scenario, s settings, dir string) (*Run, erro
 // openClient makes the client of this process.
 func (r *Run) openClient(ctx context.Context, complaints io.Writer) error {
 	r.complaints = slog.New(slog.NewTextHandler(complaints, nil))
-	store, err := redisstore.Open(ctx, r.Set.URL(), redisstore.Options{Logger: r.complaints})
-	if err != nil {
+	var err error
+	if r.store, err = r.StoreAt(ctx, r.Set.URL()); err != nil {
 		return err
 	}
-	r.atEnd(func() { store.Close() })
-	r.store = store
-	r.client, err = r.ClientWith(dispatch.ClientOptions{})
+	r.client, err = r.ClientOf(r.store, dispatch.ClientOptions{})
 	return err
 }
 
-// ClientWith is a client like that of Client, with options of its own. What tasks leave that are cancelled is gone at once.
-func (r *Run) ClientWith(o dispatch.ClientOptions) (*Client, error) {
-	o.Logger, o.RetentionFailed = r.complaints, -1
-	client, err := dispatch.NewClient(r.store, o)
-	if err != nil {
-		return nil, err
+// StoreAt is a further store in this process, such as one behind a proxy of its own. It ends with the run.
+func (r *Run) StoreAt(ctx context.Context, url string) (*redisstore.Store, error) {
+	store, err := redisstore.Open(ctx, url, redisstore.Options{Logger: r.complaints})
+	if err == nil {
+		r.atEnd(func() { store.Close() })
 	}
-	return &Client{Client: client, log: r.Log}, nil
+	return store, err
+}
+
+// ClientOf is a client of a store, with options of its own, that writes to the ledger as Client does. What tasks leave that are
+// cancelled is gone at once.
+func (r *Run) ClientOf(store *redisstore.Store, o dispatch.ClientOptions) (*Client, error) {
+	o.Logger, o.RetentionFailed = r.complaints, -1
+	client, err := dispatch.NewClient(store, o)
+	return &Client{Client: client, log: r.Log}, err
 }
 
 func (r *Run) ledgerDir() string { return filepath.Join(r.dir, "ledger") }

@@ -67,10 +67,9 @@ func (r *Run) Worker(ctx context.Context, c WorkerConfig) (*Process, error) {
 			return nil, fmt.Errorf("%s: a node of a cluster cannot be behind a proxy of one worker", child.Who)
 		}
 		var err error
-		if own, err = faultproxy.Listen(r.Set.Primary().Addr()); err != nil {
+		if own, err = r.Proxy(); err != nil {
 			return nil, err
 		}
-		r.atEnd(own.Close)
 		child.URL = own.URL()
 	}
 	return r.launch(ctx, child, own)
@@ -89,9 +88,23 @@ func (r *Run) Workers(ctx context.Context, n int, c WorkerConfig) ([]*Process, e
 	return all, nil
 }
 
+// Proxy is a further proxy, in front of that of the primary, for one client alone. It ends with the run.
+func (r *Run) Proxy() (*faultproxy.Proxy, error) {
+	p, err := faultproxy.Listen(r.Set.Primary().Addr())
+	if err == nil {
+		r.atEnd(p.Close)
+	}
+	return p, err
+}
+
 // Producer starts a process that enqueues a load, behind the proxies, and ends when it is done. Process.Term ends it sooner.
 func (r *Run) Producer(ctx context.Context, l Load) (*Process, error) {
 	return r.launch(ctx, childConfig{Who: r.name("producer"), URL: r.Set.URL(), Load: &l}, nil)
+}
+
+// ProducerBehind is Producer with a proxy of its own; see Run.Proxy.
+func (r *Run) ProducerBehind(ctx context.Context, p *faultproxy.Proxy, l Load) (*Process, error) {
+	return r.launch(ctx, childConfig{Who: r.name("producer"), URL: p.URL(), Load: &l}, p)
 }
 
 // name is the next name of a role.
