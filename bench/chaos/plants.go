@@ -192,5 +192,25 @@ var plants = []plant{
 		file: "cluster/beat.go", scenario: "frozen-worker",
 		old: "		b.failed(err)\n		b.state = \"\"\n",
 		new: "		b.failed(err)\n",
+		name: "announcement-dropped", // what was stored is told to nobody, and found by the leader's slow pass
+		file: "enqueue.go", scenario: "idle-black-hole",
+		old: "if reply.Moved || c.overdue(reply.Wait) {",
+		new: "if c.overdue(reply.Wait) {",
+	},
+	{
+		name: "announced-before-stored", // who looks in between finds nothing, and notes that
+		file: "enqueue.go", scenario: "wake-lost",
+		old: `	reply, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
+	announced := c.announceEnqueue(queue, reply, err)
+`,
+		new: `	announced := c.announceEnqueue(queue, EnqueueReply{Moved: true}, nil)
+	_, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
+`,
+	},
+	{
+		name: "announcement-not-noted", // who does not hear the message has nothing to look up
+		file: "redisstore/lua/announce.lua", scenario: "wake-lost",
+		old: "  if not noted or at < tonumber(noted) then\n",
+		new: "  if noted and at < tonumber(noted) then\n",
 	},
 }

@@ -85,6 +85,8 @@ func catalogue() []Scenario {
 		cronHandover(),
 		clockSkew(),
 		dedupCrash(),
+		idleBlackHole(),
+		wakeLost(),
 		randomMix(),
 	}
 }
