@@ -213,4 +213,28 @@ var plants = []plant{
 		old: "  if not noted or at < tonumber(noted) then\n",
 		new: "  if noted and at < tonumber(noted) then\n",
 	},
+	{
+		name: "concurrency-counted-wrong", // one lease is overlooked
+		file: "redisstore/lua/claim.lua", scenario: "limits-churn",
+		old: "(tonumber(meta[6]) or 0), open,",
+		new: "(tonumber(meta[6]) or 0), open - 1,",
+	},
+	{
+		name: "rate-counted-wrong", // the first task of each claim is free
+		file: "redisstore/lua/claim.lua", scenario: "limits-churn",
+		old: "{'tat', tat + charged * interval}",
+		new: "{'tat', tat + (charged - 1) * interval}",
+	},
+	{
+		name: "name-leaks", // clean-up knows of tasks only
+		file: "redisstore/lua/cleanup.lua", scenario: "dedup-crash",
+		old: "for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5], KEYS[6]}) do\n  local over",
+		new: "for _, zset in ipairs({KEYS[3], KEYS[4], KEYS[5]}) do\n  local over",
+	},
+	{
+		name: "name-forgotten", // a name is free as soon as its task has ended
+		file: "redisstore/lua/settle.lua", scenario: "dedup-crash",
+		old: "        keep(names, now + kept, id)\n",
+		new: "        keep(names, now, id)\n",
+	},
 }

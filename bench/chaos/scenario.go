@@ -87,6 +87,7 @@ func catalogue() []Scenario {
 		dedupCrash(),
 		idleBlackHole(),
 		wakeLost(),
+		limitsChurn(),
 		randomMix(),
 	}
 }
