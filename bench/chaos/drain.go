@@ -77,12 +77,18 @@ func members(ctx context.Context, raw redis.UniversalClient, parts ...string) (i
 	}
 	var total int64
 	for _, queue := range queues {
-		for _, part := range parts {
-			n, err := raw.ZCard(ctx, key(queue, part)).Result()
-			if err != nil {
-				return 0, err
+		// At one moment, or a task that goes from one to the other could be in neither.
+		counts, err := raw.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				p.ZCard(ctx, key(queue, part))
 			}
-			total += n
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range counts {
+			total += n.(*redis.IntCmd).Val()
 		}
 	}
 	return total, nil

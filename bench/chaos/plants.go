@@ -237,4 +237,22 @@ var plants = []plant{
 		old: "        keep(names, now + kept, id)\n",
 		new: "        keep(names, now, id)\n",
 	},
+	{
+		name: "claim-repeated-anew", // a claim that was sent twice leases twice
+		file: "redisstore/lua/claim.lua", scenario: "lease-history",
+		old: "elseif last == number then",
+		new: "elseif last == number and number < 0 then",
+	},
+	{
+		name: "settle-without-memory", // one that was sent twice is told that its lease is not current
+		file: "redisstore/lua/settle.lua", scenario: "lease-history",
+		old: "if last == ARGV[2] then",
+		new: "if last == ARGV[2] .. '!' then",
+	},
+	{
+		name: "extend-unfenced", // whoever asks may, as long as the task is leased by anybody
+		file: "redisstore/lua/extend.lua", scenario: "lease-history",
+		old: "if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then",
+		new: "if redis.call('HGET', KEYS[2], ARGV[i]) then",
+	},
 }

@@ -88,6 +88,7 @@ func catalogue() []Scenario {
 		idleBlackHole(),
 		wakeLost(),
 		limitsChurn(),
+		leaseHistory(),
 		randomMix(),
 	}
 }
