@@ -89,6 +89,7 @@ func catalogue() []Scenario {
 		wakeLost(),
 		limitsChurn(),
 		leaseHistory(),
+		delayedAndThrottled(),
 		randomMix(),
 	}
 }
