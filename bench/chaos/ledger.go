@@ -33,7 +33,7 @@ func (l ledgerView) byTask(match func(audit.Event) bool) map[audit.TaskKey][]aud
 
 // killedAt is when a process was killed; false if it was not.
 func (l ledgerView) killedAt(who string) (at int64, killed bool) {
-	i := slices.IndexFunc(l.Events, func(e audit.Event) bool { return e.Fault == audit.FaultKill && e.Target == who })
+	i := slices.IndexFunc(l.Events, func(e audit.Event) bool { return e.Fault == faultKill && e.Target == who })
 	if i < 0 {
 		return 0, false
 	}

@@ -57,7 +57,7 @@ func TestAKilledAttemptIsOver(t *testing.T) {
 	if _, err := (limitLog{{concurrent: 1}}).judge("q", l); err == nil {
 		t.Error("an attempt without an end was over")
 	}
-	l.Events = append(l.Events, audit.Event{Kind: audit.KindFault, Fault: audit.FaultKill, Target: "w", At: 20_000})
+	l.Events = append(l.Events, audit.Event{Kind: audit.KindFault, Fault: faultKill, Target: "w", At: 20_000})
 	if _, err := (limitLog{{concurrent: 1}}).judge("q", l); err != nil {
 		t.Error(err)
 	}

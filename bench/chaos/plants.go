@@ -255,4 +255,10 @@ var plants = []plant{
 		old: "if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[i + 1] then",
 		new: "if redis.call('HGET', KEYS[2], ARGV[i]) then",
 	},
+	{
+		name: "due-too-soon", // what is due in a moment is given out
+		file: "redisstore/lua/claim.lua", scenario: "delayed-and-throttled",
+		old: "places > 0 and now or -1",
+		new: "places > 0 and now + 250 or -1",
+	},
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/dispatchkit/dispatch/bench/chaos/faultproxy"
 )
 
+// faultKill is what Process.Kill writes to the ledger.
+const faultKill = "kill"
+
 const (
 	readyLimit = 20 * time.Second // until a new process works
 	goneLimit  = 40 * time.Second // until one that was told to stop is gone: more than a worker's drain
@@ -141,7 +144,7 @@ func (p *Process) Proxy() *faultproxy.Proxy { return p.proxy }
 // Kill ends the process with SIGKILL and returns when it is gone.
 func (p *Process) Kill() {
 	p.end()
-	p.run.Fault("kill", p.Who)
+	p.run.Fault(faultKill, p.Who)
 	p.cmd.Process.Kill() // an error means that it is gone already
 	<-p.done
 }

@@ -90,6 +90,7 @@ func catalogue() []Scenario {
 		limitsChurn(),
 		leaseHistory(),
 		delayedAndThrottled(),
+		bigBacklogAdmin(),
 		randomMix(),
 	}
 }

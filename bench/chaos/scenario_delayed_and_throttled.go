@@ -23,18 +23,22 @@ const stallBound = 8 * time.Second
 
 func runDelayedAndThrottled(ctx context.Context, r *Run) error {
 	// Times that such a network needs: those of the other scenarios are shorter than what it takes to be heard.
-	workers, err := r.Workers(ctx, 3, WorkerConfig{
+	_, err := r.Workers(ctx, 3, WorkerConfig{
 		LeaseGrace: 10 * time.Second, Heartbeat: time.Second, Stale: 10 * time.Second, LeaderTTL: 8 * time.Second, LeaderRetry: time.Second,
 	})
 	if err != nil {
 		return err
 	}
-	producer, err := r.Producer(ctx, Load{
-		Queues: []string{"mail", "report", "image"}, Rate: 200, Batch: 20, Seed: r.Rand.Uint64(), Work: 40 * time.Millisecond,
-		Timeout: 20 * time.Second, FlakyShare: 0.05, SnoozeShare: 0.05, NamedShare: 0.1, DelayShare: 0.3, Delay: 3 * time.Second,
-	})
-	if err != nil {
-		return err
+	var producers []*Process
+	for range 3 { // each waits for an answer before it goes on
+		p, err := r.Producer(ctx, Load{
+			Queues: []string{"mail", "report", "image"}, Rate: 200, Batch: 20, Seed: r.Rand.Uint64(), Work: 40 * time.Millisecond,
+			Timeout: 20 * time.Second, FlakyShare: 0.05, SnoozeShare: 0.05, NamedShare: 0.1, DelayShare: 0.3, Delay: 3 * time.Second,
+		})
+		if err != nil {
+			return err
+		}
+		producers = append(producers, p)
 	}
 	proxy := r.Set.Primary().Proxy()
 	r.Fault("delay", audit.AnyWorker)
@@ -66,12 +70,16 @@ func runDelayedAndThrottled(ctx context.Context, r *Run) error {
 	if err := r.stalls(began, ended); err != nil {
 		return err
 	}
-	r.Note("%d cuts; %d workers", cuts, len(workers))
-	if err := producer.Term(); err != nil {
-		return err
+	r.Note("%d cuts", cuts)
+	for _, p := range producers {
+		if err := p.Term(); err != nil {
+			return err
+		}
 	}
-	if err := producer.Wait(ctx); err != nil {
-		return err
+	for _, p := range producers {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
 	}
 	return r.Drain(ctx, 20*time.Second)
 }
