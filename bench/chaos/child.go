@@ -188,8 +188,12 @@ func (c *child) observe(e dispatch.Event) {
 	if e.Outcome == dispatch.Retry && e.Attempt.ErrorKind == dispatch.KindLeaseLost {
 		outcome = audit.OutcomeLeaseLost
 	}
+	kind := audit.KindOutcome
+	if e.Attempt.Token == 0 {
+		kind = audit.KindNote // a lease that cannot be read; for the checker such an outcome is an administrator's
+	}
 	c.log.Append(audit.Event{
-		Kind: audit.KindOutcome, Queue: e.Queue, ID: string(e.ID), Attempt: e.Attempt.Number, Token: e.Attempt.Token, Outcome: outcome,
+		Kind: kind, Queue: e.Queue, ID: string(e.ID), Attempt: e.Attempt.Number, Token: e.Attempt.Token, Outcome: outcome,
 		Text: string(e.Attempt.ErrorKind),
 	})
 }

@@ -239,6 +239,21 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2) // USER_HZ is 100 on Linux
 }
 
+// Memory is the most memory that the process has had in use, in bytes; an error where /proc is missing or the process is gone.
+func (p *Process) Memory() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(string(text), "VmHWM:")
+	fields := strings.Fields(rest)
+	if !found || len(fields) == 0 {
+		return 0, fmt.Errorf("/proc/%d/status does not say", p.cmd.Process.Pid)
+	}
+	kilobytes, err := strconv.ParseInt(fields[0], 10, 64)
+	return kilobytes << 10, err
+}
+
 // end notes that the process is to end, so that its end is no surprise.
 func (p *Process) end() {
 	p.mu.Lock()

@@ -91,6 +91,7 @@ func catalogue() []Scenario {
 		leaseHistory(),
 		delayedAndThrottled(),
 		bigBacklogAdmin(),
+		hostileInput(),
 		randomMix(),
 	}
 }

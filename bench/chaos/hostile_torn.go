@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch"
+	"github.com/dispatchkit/dispatch/bench/chaos/audit"
+)
+
+// tear is one way in which the keys of a queue come to contradict each other. The task that it is done to is due.
+type tear struct {
+	name string
+	do   func(ctx context.Context, p redis.Pipeliner, id string)
+	runs bool // the task is to run all the same; otherwise there is nothing left to run
+}
+
+var tears = []tear{
+	{"indexed without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.HDel(ctx, key(tornQueue, "tasks"), id)
+	}, false},
+	{"a record in no index", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+	}, true},
+	{"leased to nobody", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
+	}, true},
+	{"a lease without an end", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
+	}, true},
+	{"due and leased", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
+		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
+	}, true},
+	{"progress without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.HDel(ctx, key(tornQueue, "tasks"), id)
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+		p.HSet(ctx, key(tornQueue, "state"), id, "\x01\x00\x00\x00\x01\x80")
+	}, false},
+	{"a lease without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.HDel(ctx, key(tornQueue, "tasks"), id)
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
+		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
+	}, false},
+	{"kept without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
+		p.HDel(ctx, key(tornQueue, "tasks"), id)
+		p.ZRem(ctx, key(tornQueue, "due"), id)
+		p.ZAdd(ctx, key(tornQueue, "dead"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
+	}, false},
+}
+
+// ghostLease is the lease of a worker that is not there. No two have the same token.
+func ghostLease(id string) string {
+	return fmt.Sprintf("%d ghost 1 1", 1+nameHash(id)%1_000_000_000)
+}
+
+// tear enqueues tasks to a paused queue, tears one in each way and has the queue go on.
+func (h *hostile) tear(ctx context.Context, raw redis.UniversalClient) error {
+	if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: tornQueue}); err != nil {
+		return err
+	}
+	if err := h.client.PauseQueue(ctx, tornQueue); err != nil {
+		return err
+	}
+	for _, t := range tears {
+		for range 3 {
+			id, err := h.client.Client.Enqueue(ctx, Work{}.Task(tornQueue))
+			if err != nil {
+				return err
+			}
+			if t.runs { // then it is a task like others, and the checker follows it
+				h.Log.Append(audit.Event{Kind: audit.KindAck, Queue: tornQueue, ID: string(id), Result: audit.AckStored})
+			}
+			if _, err := raw.TxPipelined(ctx, func(p redis.Pipeliner) error { t.do(ctx, p, string(id)); return nil }); err != nil {
+				return err
+			}
+			h.torn = append(h.torn, tornTask{t, id})
+		}
+	}
+	return h.client.ResumeQueue(ctx, tornQueue)
+}
+
+type tornTask struct {
+	tear
+	id dispatch.TaskID
+}
+
+// mended waits until nothing is left of the torn tasks.
+func (h *hostile) mended(ctx context.Context, raw redis.UniversalClient, limit time.Duration) error {
+	var left string
+	err := Until(ctx, limit, "torn entries are repaired", func() (bool, error) {
+		left = ""
+		for _, t := range h.torn {
+			for _, part := range []string{"tasks", "leases", "state"} {
+				if raw.HExists(ctx, key(tornQueue, part), string(t.id)).Val() {
+					left += fmt.Sprintf("%s in %s; ", t.name, part)
+				}
+			}
+			for _, part := range []string{"due", "leased", "dead"} {
+				if raw.ZScore(ctx, key(tornQueue, part), string(t.id)).Err() == nil {
+					left += fmt.Sprintf("%s in %s; ", t.name, part)
+				}
+			}
+		}
+		return left == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("broken: %w: %s", err, left)
+	}
+	return nil
+}
