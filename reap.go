@@ -25,7 +25,7 @@ type death struct {
 // reap marks workers dead that are not heard of any more and settles their leases as lost, every SweepInterval. Their
 // rows stay, so what a leader leaves undone another one does, who begins anew.
 func (t *term) reap(ctx context.Context) {
-	settled := make(map[death]bool)
+	settled := make(map[death]bool) // false: known, and not all of its leases are settled
 	for pass, list := 0, true; ctx.Err() == nil; pass++ {
 		dead, err := t.markDead(ctx, list || pass%relistAfter == 0)
 		list = err != nil // some may have been marked all the same
@@ -72,25 +72,34 @@ func (t *term) markDead(ctx context.Context, all bool) ([]*cluster.Worker, error
 // because something is left, or because another leader may have marked some at the same time.
 func (t *term) settleDead(ctx context.Context, dead []*cluster.Worker, settled map[death]bool) (again bool, err error) {
 	var ids []cluster.WorkerID
+	news := false
 	for _, w := range dead {
-		if w.ID != t.d.worker && !settled[death{w.ID, w.LastSeen.UnixMilli()}] { // this process registers again by itself
-			ids = append(ids, w.ID)
+		over, known := settled[death{w.ID, w.LastSeen.UnixMilli()}]
+		if w.ID == t.d.worker || over { // this process registers again by itself
+			continue
 		}
+		ids = append(ids, w.ID)
+		settled[death{w.ID, w.LastSeen.UnixMilli()}] = false
+		news = news || !known
 	}
 	if len(ids) == 0 {
 		return false, nil
 	}
 	tasks, err := t.settleHeld(ctx, ids)
-	t.d.log.Warn("dispatch: workers are dead; their tasks are given to others", "dead_workers", ids, "tasks", tasks)
+	if news || tasks > 0 {
+		t.d.log.Warn("dispatch: workers are dead; their tasks are given to others", "dead_workers", ids, "tasks", tasks)
+	}
+	if news { // once: one queue that fails, again and again, is not to keep verify from all others
+		select {
+		case t.died <- struct{}{}:
+		default:
+		}
+	}
 	if err != nil {
 		return true, err
 	}
 	for _, w := range dead {
 		settled[death{w.ID, w.LastSeen.UnixMilli()}] = true
-	}
-	select {
-	case t.died <- struct{}{}:
-	default:
 	}
 	return true, nil
 }

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,5 +152,32 @@ func TestReapingIsRepeated(t *testing.T) {
 		_, err := b.redis.ReapDeadWorkers(t.Context(), 30*time.Second) // by a leader that dies before it does more
 		b.ok(err)
 		b.settles(253, time.Minute)
+	})
+}
+
+// After a death all queues are looked at soon, for what the dead has stored and not announced; also if the leases of one queue
+// cannot be settled, again and again.
+func TestDeathIsToldThoughAQueueFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.ghost("w-ghost", "broken", 1)
+		for i := range 50 { // a look at one in 4 s takes more than three minutes
+			_, err := b.redis.CreateQueue(t.Context(), dispatch.Queue{Name: fmt.Sprint("q", i)})
+			b.ok(err)
+		}
+		b.store.onCall("HeldLeases", func(context.Context, func() error) error { return errDown })
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", succeed)
+		b.ok(d.Start(t.Context()))
+		time.Sleep(25 * time.Second)
+		for i := range 50 {
+			task := dispatch.Submission{Task: dispatch.Task{ID: "unannounced", Kind: "k", Timeout: time.Minute}}
+			_, err := b.redis.Enqueue(t.Context(), fmt.Sprint("q", i), []dispatch.Submission{task}, dispatch.EnqueueOptions{})
+			b.ok(err)
+		}
+		time.Sleep(15 * time.Second) // the worker is dead after 30 s
+		if n := b.seen.count(dispatch.Succeeded); n < 50 {
+			t.Errorf("%d of 50 tasks have run that nobody has announced", n)
+		}
 	})
 }
