@@ -165,6 +165,7 @@ func workOnEverything(t testing.TB, s *testStore) {
 		ok(t, err)
 		_, err = s.Rest(ctx, []dispatch.Hint{{Queue: mail, Wait: -1}})
 		ok(t, err)
+		ok(t, s.client.ZRem(ctx, s.queueKeys(mail).due, string(leased[0].Task.ID)).Err()) // so that there is something to repair
 		_, err = s.Look(ctx, []string{mail})
 		ok(t, err)
 		_, err = s.Expiring(ctx, 10)

@@ -43,7 +43,7 @@ func allScripts() []*script {
 	return []*script{s.enqueue, s.claim, s.settle, s.extend, s.leases,
 		s.await, s.cancel, s.delete, s.edit, s.inspect, s.replay, s.reschedule, s.runTask,
 		s.cleanup, s.counts, s.purge, s.purgeSlice, s.queueCreate, s.queueReplace, s.queueState,
-		s.announce, s.hints, s.look, s.rest,
+		s.announce, s.hints, s.look, s.repair, s.rest,
 		s.planPublish, s.termBegin, s.workerBeat, s.workerRead, s.workerReap, s.workerRegister, s.workerRemove, s.workerSweep,
 		s.cronAdvance, s.cronDelete, s.cronDue, s.cronPause, s.cronPut, s.mark}
 }

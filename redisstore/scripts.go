@@ -30,7 +30,7 @@ type scripts struct {
 	// Queues, and what is removed from them.
 	cleanup, counts, purge, purgeSlice, queueCreate, queueReplace, queueState *script
 	// Notes of what queues have to do.
-	announce, hints, look, rest *script
+	announce, hints, look, repair, rest *script
 	// The fleet.
 	planPublish, termBegin, workerBeat, workerRead, workerReap, workerRegister, workerRemove, workerSweep *script
 	// Cron entries.
@@ -70,7 +70,7 @@ func loadScripts(preamble string) scripts {
 		purgeSlice: load("purge_slice"), queueCreate: load("queue_create"), queueReplace: load("queue_replace"),
 		queueState: load("queue_state"),
 
-		announce: load("announce"), hints: load("hints"), look: load("look"), rest: load("rest"),
+		announce: load("announce"), hints: load("hints"), look: load("look"), repair: load("repair"), rest: load("rest"),
 
 		planPublish: load("plan_publish"), termBegin: load("term_begin"), workerBeat: load("worker_beat"),
 		workerRead: load("worker_read"), workerReap: load("worker_reap"), workerRegister: load("worker_register"),

@@ -84,7 +84,7 @@ func (s *Store) restPart(ctx context.Context, part []dispatch.Hint) (busy []disp
 		return nil, 0, err
 	}
 	for i, noted := range part {
-		seen, err := s.look(ctx, noted.Queue)
+		seen, _, err := s.look(ctx, noted.Queue)
 		if err != nil {
 			return busy, i, err
 		}
@@ -99,11 +99,14 @@ func (s *Store) restPart(ctx context.Context, part []dispatch.Hint) (busy []disp
 	return busy, len(part), nil
 }
 
-// Look implements dispatch.Waker.
+// Look implements dispatch.Waker. What it finds torn it repairs.
 func (s *Store) Look(ctx context.Context, queues []string) ([]dispatch.Hint, error) {
 	var hints []dispatch.Hint
 	for _, q := range queues {
-		seen, err := s.look(ctx, q)
+		seen, torn, err := s.look(ctx, q)
+		if err == nil && torn {
+			seen, err = s.mend(ctx, q)
+		}
 		if err != nil {
 			return hints, err
 		}
@@ -114,12 +117,30 @@ func (s *Store) Look(ctx context.Context, queues []string) ([]dispatch.Hint, err
 	return hints, s.noteHints(ctx, hints, false)
 }
 
-// look is how long until a queue has something to do, below zero for nothing.
-func (s *Store) look(ctx context.Context, queue string) (time.Duration, error) {
+// look is how long until a queue has something to do, below zero for nothing, and whether its keys contradict each other.
+func (s *Store) look(ctx context.Context, queue string) (next time.Duration, torn bool, err error) {
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.look, []string{k.due, k.leased, k.meta}, s.now())
-	n, _ := v.(int64)
-	return wait(n), err
+	keys := []string{k.due, k.leased, k.meta, k.leases, k.tasks, k.done, k.dead, k.cancelled}
+	v, err := s.run(ctx, evenUncertain, s.scripts.look, keys, s.now())
+	if err != nil {
+		return 0, false, err
+	}
+	in := replyOf(s.scripts.look, v)
+	next, torn = wait(in.int()), in.int() == 1
+	return next, torn, in.err
+}
+
+// mend repairs a queue whose keys contradict each other, and then looks at it again.
+func (s *Store) mend(ctx context.Context, queue string) (next time.Duration, err error) {
+	repaired, err := s.repair(ctx, queue)
+	if repaired > 0 {
+		s.log.Warn("redisstore: entries of tasks contradicted each other and were repaired; were keys evicted, or deleted by hand?",
+			"queue", queue, "tasks", repaired)
+	}
+	if err == nil {
+		next, _, err = s.look(ctx, queue)
+	}
+	return next, err
 }
 
 // Listen implements dispatch.Waker.
