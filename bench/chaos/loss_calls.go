@@ -115,6 +115,22 @@ func (l *lossRun) purge(ctx context.Context) error {
 	return l.client.PurgeQueue(ctx, "bin")
 }
 
+// tear takes a task out of its index by hand, and looks at the queue as the leader does, who puts it back.
+func (l *lossRun) tear(ctx context.Context, id dispatch.TaskID) error {
+	raw, err := l.Raw()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	if err := raw.ZRem(ctx, key(l.desk, "due"), string(id)).Err(); err != nil {
+		return err
+	}
+	if _, err := l.store.Look(ctx, []string{l.desk}); err != nil {
+		return err
+	}
+	return raw.ZScore(ctx, key(l.desk, "due"), string(id)).Err()
+}
+
 // arrive adds a worker.
 func (l *lossRun) arrive(ctx context.Context) error {
 	w, err := l.Worker(ctx, l.config)

@@ -64,6 +64,7 @@ var lossSteps = []lossStep{
 	{"delete", onTask(func(l *lossRun, ctx context.Context, id dispatch.TaskID) error {
 		return except(l.client.DeleteTask(ctx, l.desk, id), dispatch.ErrTaskNotFound)
 	})},
+	{"repair", onTask((*lossRun).tear)},
 	{"counts", func(l *lossRun, ctx context.Context) error { _, err := l.client.Counts(ctx, l.desk); return err }},
 	{"await", func(l *lossRun, ctx context.Context) error {
 		task := Work{For: 50 * time.Millisecond}.Task("mail")
