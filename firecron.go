@@ -74,14 +74,14 @@ func (d *Dispatcher) fireDue(ctx context.Context, term int64) (wait time.Duratio
 				stuck++
 			}
 			if errors.Is(failed, errUnreadable) {
-				d.log.failing("cron entry "+e.Name, failed)
+				d.log.failing("cron entry "+clip(e.Name, 100), failed)
 				return
 			}
 			if failed != nil {
-				err = cmp.Or(err, fmt.Errorf("cron entry %s: %w", e.Name, failed))
+				err = cmp.Or(err, fmt.Errorf("cron entry %.100s: %w", e.Name, failed))
 				return
 			}
-			d.log.recovered("cron entry " + e.Name)
+			d.log.recovered("cron entry " + clip(e.Name, 100))
 			next = shorter(next, at.Sub(now), !at.IsZero())
 		})
 		if wait != 0 || len(due) == 0 || errors.Is(err, ErrLeadershipLost) || ctx.Err() != nil {

@@ -115,7 +115,7 @@ func parseLease(lease string) (token int64, worker cluster.WorkerID, err error) 
 	holder, _, _ := strings.Cut(rest, " ")
 	token, err = strconv.ParseInt(first, 10, 64)
 	if err != nil || holder == "" {
-		return 0, "", fmt.Errorf("redisstore: lease %q cannot be read", lease)
+		return 0, "", fmt.Errorf("redisstore: lease %.60q cannot be read", lease)
 	}
 	return token, cluster.WorkerID(holder), nil
 }

@@ -105,7 +105,7 @@ func (s *Store) DueEntries(ctx context.Context, skip, limit int) ([]*dispatch.En
 func (s *Store) readEntry(name, value string) *dispatch.EntryInfo {
 	e, err := decodeEntry(name, value)
 	if err != nil {
-		s.log.Warn("redisstore: a cron entry cannot be read by this version of the program", "entry", name, "error", err)
+		s.log.Warn("redisstore: a cron entry cannot be read by this version of the program", "entry", fmt.Sprintf("%.100s", name), "error", err)
 	}
 	return e
 }

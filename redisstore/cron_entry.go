@@ -53,7 +53,7 @@ func decodeEntry(name, value string) (*dispatch.EntryInfo, error) {
 	line, body, _ := strings.Cut(value, "\n")
 	words := strings.Split(line, " ")
 	if len(words) != 7 || words[0] != entryVersion {
-		return e, fmt.Errorf("%w: cron entry %s is of an unknown format", errMalformed, name)
+		return e, fmt.Errorf("%w: cron entry %.100s is of an unknown format", errMalformed, name)
 	}
 	var numbers [4]int64
 	var err error

@@ -257,3 +257,16 @@ func FuzzSplitHosts(f *testing.F) {
 		}
 	})
 }
+
+// What is not ours may be long, and goes into logs.
+func TestErrorsOfJunkAreShort(t *testing.T) {
+	t.Parallel()
+	junk := strings.Repeat("\xff", 1<<20)
+	_, _, lease := parseLease(junk)
+	_, entry := decodeEntry(junk, junk)
+	for name, err := range map[string]error{"lease": lease, "entry": entry} {
+		if err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+}
