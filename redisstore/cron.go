@@ -2,8 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 

@@ -83,7 +83,7 @@ func (s *Store) inspect(ctx context.Context, queue string, ids []string) ([]*dis
 			return nil, err
 		}
 		r := replyOf(s.scripts.inspect, v)
-		read := int(r.int())
+		read := r.count(min(len(ids), maxScriptItems))
 		for r.left() > 0 && r.err == nil {
 			t, err := readTask(r, queue)
 			if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) inspect(ctx context.Context, queue string, ids []string) ([]*dis
 		if r.err != nil {
 			return nil, r.err
 		}
-		ids = ids[max(read, 1):]
+		ids = ids[read:]
 	}
 	return found, nil
 }

@@ -61,16 +61,17 @@ func (s *Store) purgeSlice(ctx context.Context, name string, ids []string) (remo
 	k := s.queueKeys(name)
 	keys := []string{k.due, k.tasks, k.state, k.names, k.meta}
 	for len(ids) > 0 {
-		v, err := s.run(ctx, evenUncertain, s.scripts.purgeSlice, keys, withIDs(ids[:min(len(ids), purgeBatch)], s.now(), maxScriptBytes)...)
+		part := ids[:min(len(ids), purgeBatch)]
+		v, err := s.run(ctx, evenUncertain, s.scripts.purgeSlice, keys, withIDs(part, s.now(), maxScriptBytes)...)
 		if err != nil {
 			return removed, err
 		}
 		r := replyOf(s.scripts.purgeSlice, v)
-		read := r.int()
+		read := r.count(len(part))
 		if removed += r.int(); r.err != nil {
 			return removed, r.err
 		}
-		ids = ids[max(read, 1):]
+		ids = ids[read:]
 	}
 	return removed, nil
 }

@@ -9,14 +9,17 @@ import (
 	"github.com/dispatchkit/dispatch/cluster"
 )
 
-// ExpiredLeases implements dispatch.Sweeper. What was leased to nobody is put right on the way: see leases.lua.
+// ExpiredLeases implements dispatch.Sweeper. Entries that were leased to nobody, as damage to the keys may leave them, would be
+// in the way of those behind them for ever: when there is nothing else, they are repaired first.
 func (s *Store) ExpiredLeases(ctx context.Context, queue string, limit int) ([]dispatch.Leased, time.Duration, error) {
-	for {
-		leases, next, read, err := s.readLeases(ctx, queue, min(limit, maxScriptItems), nil)
-		if err != nil || len(leases) > 0 || read == 0 {
-			return leases, next, err
+	limit = min(limit, maxScriptItems)
+	leases, next, read, err := s.readLeases(ctx, queue, limit, nil)
+	if err == nil && len(leases) == 0 && read > 0 {
+		if _, err = s.mend(ctx, queue); err == nil {
+			leases, next, _, err = s.readLeases(ctx, queue, limit, nil)
 		}
 	}
+	return leases, next, err
 }
 
 // HeldLeases implements dispatch.Sweeper.
@@ -48,7 +51,7 @@ func (s *Store) HeldLeases(ctx context.Context, queue string, workers []cluster.
 				held = append(held, l)
 			}
 		}
-		ids = ids[max(read, 1):]
+		ids = ids[read:]
 	}
 	return held, next, nil
 }
@@ -66,15 +69,16 @@ func (s *Store) Lease(ctx context.Context, queue string, id dispatch.TaskID) (*d
 func (s *Store) readLeases(ctx context.Context, queue string, limit int, ids []string) ([]dispatch.Leased, time.Duration, int, error) {
 	k := s.queueKeys(queue)
 	v, err := s.run(ctx, evenUncertain, s.scripts.leases,
-		[]string{k.leased, k.leases, k.tasks, k.state, k.due, k.done, k.dead, k.cancelled}, withIDs(ids, s.now(), limit, maxScriptBytes)...)
+		[]string{k.leased, k.leases, k.tasks, k.state}, withIDs(ids, s.now(), limit, maxScriptBytes)...)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	r := replyOf(s.scripts.leases, v)
-	now, next, read := r.int(), wait(r.int()), int(r.int())
-	if torn := r.int(); torn > 0 {
-		s.log.Warn("redisstore: tasks were leased to nobody, which only damage to the keys can do; those that are there are due again",
-			"queue", queue, "tasks", torn)
+	now, next, read := r.int(), wait(r.int()), 0
+	if len(ids) > 0 {
+		read = r.count(min(len(ids), maxScriptItems))
+	} else {
+		read = int(r.int())
 	}
 	var leases []dispatch.Leased
 	for r.left() > 0 && r.err == nil {

@@ -37,6 +37,8 @@ func TestEntriesOfLeasesThatNobodyHolds(t *testing.T) {
 		if err != nil || ids(expired) != "c " {
 			t.Errorf("expired: %s, %v", ids(expired), err)
 		}
+		_, err = s.Look(ctx, []string{mail}) // which finds what was in nobody's way
+		ok(t, err)
 		if got := ids(claim(t, s, alice, 2, 10).Leased); got != "b " {
 			t.Errorf("claimed %q: of those that nobody held, only one is there and has not ended", got)
 		}
