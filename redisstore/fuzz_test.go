@@ -156,6 +156,7 @@ func FuzzDecodeRecord(f *testing.F) {
 
 func FuzzDecodeProgress(f *testing.F) {
 	f.Add(unhex(f, goldenProgress))
+	f.Add("\x01\x00\x00\x00\x01\x81\x03\x91\x81\x03\xcf\x30\x30\x30\x30\x30\x30\x30\x30") // an attempt of more ms than a Duration holds
 	seedBodies(f, func(body string) { f.Add("\x01\x00\x00\x00\x01" + body) })
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := decodeProgress(text)
@@ -165,31 +166,56 @@ func FuzzDecodeProgress(f *testing.F) {
 		if len(p.History) > len(text) {
 			t.Errorf("%d attempts in %d bytes", len(p.History), len(text))
 		}
-		if _, err := encodeProgress(&p); err != nil {
-			t.Error(err)
+		// What was read has one form, which keeps all of it.
+		once, err := encodeProgress(&p)
+		ok(t, err)
+		q, err := decodeProgress(once)
+		ok(t, err)
+		if twice, err := encodeProgress(&q); err != nil || twice != once {
+			t.Errorf("%q is written %q, then %q, %v", text, once, twice, err)
+		}
+		if len(p.Result) == 0 {
+			p.Result = nil
+		}
+		for i := range p.History {
+			if d := &p.History[i].Duration; *d < 0 {
+				*d = 0 // no attempt takes less than no time
+			}
+		}
+		if !reflect.DeepEqual(p, q) {
+			t.Errorf("%q is read as %+v, then as %+v", text, p, q)
 		}
 	})
 }
 
 func FuzzDecodeSettings(f *testing.F) {
 	f.Add(unhex(f, goldenSettings))
+	f.Add("\x01\x81\x09\xcf\x30\x30\x30\x30\x30\x30\x30\x30") // more ms than a Duration holds
 	seedBodies(f, func(body string) { f.Add("\x01" + body) })
 	f.Fuzz(func(t *testing.T, text string) {
 		q, err := decodeSettings(text)
 		if err != nil {
 			return
 		}
-		limitArgs(q)
-		again, err := encodeSettings(q)
+		if interval, burst, concurrent := limitArgs(q); interval < 0 || concurrent < 0 || q.Burst >= 0 && burst < 0 {
+			t.Errorf("%+v: limits %d, %d, %d", q, interval, burst, concurrent)
+		}
+		once, err := encodeSettings(q)
 		ok(t, err)
-		if _, err := decodeSettings(again); err != nil {
-			t.Errorf("%+v: %v", q, err)
+		again, err := decodeSettings(once)
+		ok(t, err)
+		if twice, err := encodeSettings(again); err != nil || twice != once {
+			t.Errorf("%q is written %q, then %q, %v", text, once, twice, err)
+		}
+		if q.Rate == q.Rate && !reflect.DeepEqual(q, again) { // no rate that is not a number equals itself
+			t.Errorf("%q is read as %+v, then as %+v", text, q, again)
 		}
 	})
 }
 
 func FuzzParseHints(f *testing.F) {
-	for _, message := range []string{"", "0 mail", "1500 a 0! b", "-1 a", "1 a 2", "99999999999999999999 a", "1099511627775 a", "! a", "\xff \xff"} {
+	for _, message := range []string{"", "0 mail", "1500 a 0! b", "-1 a", "1 a 2", "99999999999999999999 a", "1099511627775 a", "! a",
+		"0c a", "5c12x3 a", "0x99999999999999999999 a", "1x a", "0!*c-1 a", "0*! a", "\xff \xff"} {
 		f.Add(message)
 	}
 	f.Fuzz(func(t *testing.T, message string) {

@@ -211,10 +211,14 @@ func parseHints(message string) []dispatch.Hint {
 	hints := make([]dispatch.Hint, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
 		number, token, cancelled := strings.Cut(words[i], "c")
+		taken := cancelled
 		if !cancelled {
-			number, token, _ = strings.Cut(words[i], "x")
+			number, token, taken = strings.Cut(words[i], "x")
 		}
-		revoked, _ := strconv.ParseInt(token, 10, 64)
+		revoked, err := strconv.ParseInt(token, 10, 64)
+		if taken && (err != nil || revoked == 0) {
+			return hints // no lease has such a token
+		}
 		number, handOver := strings.CutSuffix(number, "*")
 		number, changed := strings.CutSuffix(number, "!")
 		n, err := strconv.ParseUint(number, 10, 40)
