@@ -61,7 +61,7 @@ func encodeProgress(p *dispatch.Progress) (string, error) {
 }
 
 func (w *writer) attempt(a *dispatch.AttemptRecord) {
-	started, duration := toMillis(a.StartedAt), a.Duration.Milliseconds()
+	started, duration := toMillis(a.StartedAt), max(a.Duration.Milliseconds(), 0) // a clock that is set back measures less than no time
 	w.mapOf(present(a.Number != 0, started != 0, duration != 0, a.Worker != "", a.Token != 0,
 		a.Status != 0, a.ErrorKind != "", a.Error != ""))
 	w.intField(fieldNumber, int64(a.Number))
@@ -123,7 +123,7 @@ func (r *reader) attempt() dispatch.AttemptRecord {
 		case fieldStarted:
 			a.StartedAt = millis(r.int())
 		case fieldDuration:
-			a.Duration = time.Duration(r.int()) * time.Millisecond
+			a.Duration = r.millis()
 		case fieldWorker:
 			a.Worker = cluster.WorkerID(r.string())
 		case fieldToken:

@@ -26,9 +26,10 @@ const (
 
 func encodeSettings(q *dispatch.Queue) (string, error) {
 	w := newWriter()
+	ttl := ms(q.TaskTTL)
 	w.buf.WriteByte(settingsVersion)
 	w.mapOf(present(q.Rate != 0, q.Burst != 0, q.MaxConcurrent != 0, q.Weight != 0, true, len(q.Requires) > 0, q.Secret != "",
-		q.DeadLetterQueue != "", q.TaskTTL != 0, q.NoThrottle))
+		q.DeadLetterQueue != "", ttl != 0, q.NoThrottle))
 	if q.Rate != 0 {
 		w.field(fieldRate)
 		w.float(q.Rate)
@@ -41,7 +42,7 @@ func encodeSettings(q *dispatch.Queue) (string, error) {
 	w.stringField(fieldQueueRequires, formatResources(q.Requires))
 	w.stringField(fieldQueueSecret, q.Secret)
 	w.stringField(fieldDeadLetter, q.DeadLetterQueue)
-	w.intField(fieldTaskTTL, ms(q.TaskTTL))
+	w.intField(fieldTaskTTL, ttl)
 	if q.NoThrottle {
 		w.intField(fieldNoThrottle, 1)
 	}
@@ -72,7 +73,7 @@ func decodeSettings(s string) (*dispatch.Queue, error) {
 		case fieldDeadLetter:
 			q.DeadLetterQueue = r.string()
 		case fieldTaskTTL:
-			q.TaskTTL = wait(r.int())
+			q.TaskTTL = r.millis()
 		case fieldNoThrottle:
 			q.NoThrottle = r.int() == 1
 		default:
