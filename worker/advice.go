@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,7 +25,8 @@ func adviceOf(h http.Header) Advice {
 	if text == "" {
 		return a
 	}
-	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+	if strings.Trim(text, "0123456789") == "" {
+		seconds, _ := strconv.ParseUint(text, 10, 64) // what is out of its range is the most it holds
 		a.RetryAfter = time.Duration(min(seconds, maxRetryAfter)) * time.Second
 		return a
 	}
