@@ -88,7 +88,7 @@ func (e *Entry) schedule() (*cron.Schedule, error) {
 	}
 	zone, err := time.LoadLocation(e.Zone)
 	if err != nil {
-		return nil, fieldErrorf("Entry.Zone", "%q is not known here: %v", clip(e.Zone, 60), err)
+		return nil, fieldErrorf("Entry.Zone", "%q is not known here", clip(e.Zone, 60)) // what err says is not clipped
 	}
 	schedule, err := cron.Parse(e.Spec, zone)
 	if err != nil {

@@ -94,11 +94,14 @@ func jittered(rc RetryConfig, wait time.Duration, luck float64) time.Duration {
 		return wait
 	}
 	moved := float64(wait) * (1 + rc.Jitter*(2*luck-1))
-	limit := float64(maxSchedule)
+	limit := maxSchedule
 	if rc.MaxBackoff > 0 {
-		limit = float64(rc.MaxBackoff)
+		limit = rc.MaxBackoff
 	}
-	return time.Duration(min(moved, limit))
+	if moved >= float64(limit) {
+		return limit // as it is, and not what a float makes of it
+	}
+	return time.Duration(moved)
 }
 
 // Exhausted says whether a task whose attempts-th attempt failed at now gets no further one. first is when its first
