@@ -23,9 +23,9 @@ func (r *Run) lone(ctx context.Context, c *Client, queue string, delay time.Dura
 	return lone{queue, id, time.Now().Add(delay)}, err
 }
 
-// settleDown makes queues known to all workers and waits until nobody has anything to do and nothing is noted, as in a fleet that
+// idle makes queues known to all workers and waits until nobody has anything to do and nothing is noted, as in a fleet that
 // idles at night.
-func (r *Run) settleDown(ctx context.Context, queues []string) error {
+func (r *Run) idle(ctx context.Context, queues []string) error {
 	for _, queue := range queues {
 		if _, err := r.client.Enqueue(ctx, Work{}.Task(queue)); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (r *Run) settleDown(ctx context.Context, queues []string) error {
 	}
 	defer raw.Close()
 	err = Until(ctx, 10*time.Second, "lost wake-up: tasks of an idle fleet run", func() (bool, error) {
-		live, err := liveTasks(ctx, raw)
+		live, err := members(ctx, raw, "due", "leased")
 		return live == 0, err
 	})
 	if err != nil {

@@ -129,8 +129,10 @@ var plants = []plant{
 	{
 		name: "token-by-counter", // which a failover sets back
 		file: "redisstore/lua/claim.lua", scenario: "failover-loss",
-		old:  `local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)`,
-		new:  `local token = (tonumber(meta[8]) or now * 1000) + 1`,
+		old: `local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)`,
+		new: `local token = (tonumber(meta[8]) or now * 1000) + 1`,
+	},
+	{
 		name: "local-clock-for-due", // what is due is decided by the clock of who asks
 		file: "redisstore/leader.go", scenario: "clock-skew",
 		old: `	if e.log == nil {
@@ -190,8 +192,10 @@ var plants = []plant{
 	{
 		name: "dead-stay-dead", // a worker that was taken for dead goes on, and is not registered again
 		file: "cluster/beat.go", scenario: "frozen-worker",
-		old:  "		b.failed(err)\n		b.state = \"\"\n",
-		new:  "		b.failed(err)\n",
+		old: "		b.failed(err)\n		b.state = \"\"\n",
+		new: "		b.failed(err)\n",
+	},
+	{
 		name: "announcement-dropped", // what was stored is told to nobody, and found by the leader's slow pass
 		file: "enqueue.go", scenario: "idle-black-hole",
 		old: "if reply.Moved || c.overdue(reply.Wait) {",
@@ -200,11 +204,11 @@ var plants = []plant{
 	{
 		name: "announced-before-stored", // who looks in between finds nothing, and notes that
 		file: "enqueue.go", scenario: "wake-lost",
-		old: `	reply, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
+		old: `	reply, refused, err := c.storeTasks(ctx, c.acked, queue, submissions, EnqueueOptions{Strict: c.strict})
 	announced := c.announceEnqueue(queue, reply, err)
 `,
 		new: `	announced := c.announceEnqueue(queue, EnqueueReply{Moved: true}, nil)
-	_, refused, err := c.storeTasks(ctx, queue, submissions, EnqueueOptions{Strict: c.strict})
+	_, refused, err := c.storeTasks(ctx, c.acked, queue, submissions, EnqueueOptions{Strict: c.strict})
 `,
 	},
 	{

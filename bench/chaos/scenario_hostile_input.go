@@ -134,7 +134,7 @@ func (h *hostile) others(ctx context.Context) error {
 		tasks = append(tasks, t)
 	}
 	took, err := h.awaitStarts(ctx, tasks, healed, h.bound.Recovery)
-	h.Measured(took)
+	h.Took(took)
 	return err
 }
 

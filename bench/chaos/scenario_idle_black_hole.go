@@ -54,7 +54,7 @@ func runIdleBlackHole(ctx context.Context, r *Run) error {
 			queues = append(queues, d.queue)
 		}
 	}
-	if err := r.settleDown(ctx, queues); err != nil {
+	if err := r.idle(ctx, queues); err != nil {
 		return err
 	}
 	for _, h := range holes {
@@ -63,7 +63,7 @@ func runIdleBlackHole(ctx context.Context, r *Run) error {
 			return fmt.Errorf("%s: %w", h.name, err)
 		}
 		r.Note("after a %s of %v the slowest task started after %v", h.name, h.lasts, took)
-		r.Measured(took)
+		r.Took(took)
 		if took > bound {
 			return fmt.Errorf("lost wake-up: after a %s of %v a task started %v late, more than %v", h.name, h.lasts, took, bound)
 		}

@@ -48,7 +48,7 @@ func runWakeLost(ctx context.Context, r *Run) (err error) {
 		for _, step := range steps {
 			all = append(all, step.queues...)
 		}
-		if err := r.settleDown(ctx, all); err != nil {
+		if err := r.idle(ctx, all); err != nil {
 			return err
 		}
 		for _, step := range steps {
@@ -61,7 +61,7 @@ func runWakeLost(ctx context.Context, r *Run) (err error) {
 				return fmt.Errorf("lost wake-up: %s: %w", step.name, err)
 			}
 			r.Note("%s: the slowest started after %v", step.name, took)
-			r.Measured(took)
+			r.Took(took)
 		}
 	}
 	return r.Drain(ctx, 10*time.Second)
@@ -93,7 +93,7 @@ func (w *wakeRun) slow(ctx context.Context, queues []string) ([]lone, time.Time,
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	client, err := w.ClientOf(store)
+	client, err := w.ClientOf(store, dispatch.ClientOptions{})
 	if err != nil {
 		return nil, time.Time{}, err
 	}
