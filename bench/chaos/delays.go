@@ -22,7 +22,8 @@ func pickUps(h *audit.History, from, to time.Time) []pickUp {
 	var out []pickUp
 	for i := range h.Events {
 		e := &h.Events[i]
-		if e.Kind == audit.KindAck && e.Result == audit.AckStored && e.NotBefore == 0 && from.UnixMicro() <= e.At && e.At <= to.UnixMicro() {
+		between := from.UnixMicro() <= e.At && e.At <= to.UnixMicro()
+		if between && e.Kind == audit.KindAck && e.Result == audit.AckStored && e.NotBefore == 0 {
 			acked[e.Task()] = e.At
 		}
 	}

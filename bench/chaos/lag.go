@@ -16,14 +16,17 @@ import (
 // lag is a failover to a replica that is behind.
 type lag struct {
 	paused   time.Time // what is acknowledged from here on the replica may not have
+	deaf     time.Time // what is asked for from here on the replica does not have
 	killed   time.Time // the primary
 	promoted time.Time // the replica
 	kept     *audit.Snap
 }
 
-// failOverBehind pauses the replica for a while, kills the primary, and has the replica take its place later with what it has.
+// failOverBehind pauses the replica for a while, kills the primary, and has the replica take its place with what it has, as late as
+// somebody needs to find out.
 // What is on its way to the replica when the primary dies, it reads when it goes on. So the way is filled up first.
-func (r *Run) failOverBehind(ctx context.Context, behind, down time.Duration) (*lag, error) {
+func (r *Run) failOverBehind(ctx context.Context) (*lag, error) {
+	behind, down := time.Duration(1500+r.Rand.IntN(1000))*time.Millisecond, time.Duration(500+r.Rand.IntN(500))*time.Millisecond
 	primary, replica := r.Set.Primary(), r.Set.Replica()
 	l := &lag{paused: time.Now()}
 	r.Fault("lag", replica.Addr())
@@ -33,6 +36,7 @@ func (r *Run) failOverBehind(ctx context.Context, behind, down time.Duration) (*
 	if err := fillTheWay(ctx, primary); err != nil {
 		return nil, err
 	}
+	l.deaf = time.Now()
 	if !Sleep(ctx, behind) {
 		return nil, context.Cause(ctx)
 	}
@@ -85,25 +89,29 @@ func snapshotOf(ctx context.Context, n *servers.Node) (*audit.Snap, error) {
 // forgotten is what a failover has undone.
 type forgotten struct {
 	tasks    int // that were acknowledged, had not ended, and are gone
-	unsure   int // tasks that have not ended and are gone, of which their producer knows that they may be
 	ends     int // of tasks that wait or are leased again
-	attempts int // that were made of tasks that wait or are leased
+	attempts int // that were made of tasks that wait or are leased, or that a call which is still under way may store anew
 }
 
-// forgot compares the ledger with what the new primary had.
+// forgot compares the ledger with what the new primary had. That it has forgotten nothing is an error.
 func (r *Run) forgot(l *lag) (f forgotten, err error) {
 	h, err := audit.Read(r.ledgerDir())
 	if err != nil {
 		return f, err
 	}
-	ended := map[audit.TaskKey]bool{}
+	ended, known := map[audit.TaskKey]bool{}, map[audit.TaskKey]bool{}
+	for i := range h.Events {
+		if e := &h.Events[i]; e.Kind == audit.KindAck && e.At < l.promoted.UnixMicro() {
+			known[e.Task()] = true
+		}
+	}
 	for i := range h.Events {
 		e := &h.Events[i]
 		final := l.kept.Finals[e.Task()]
 		live := final.State == audit.StateDue || final.State == audit.StateLeased
 		switch {
 		case e.At > l.promoted.UnixMicro():
-		case e.Kind == audit.KindStart && live:
+		case e.Kind == audit.KindStart && (live || !known[e.Task()]):
 			f.attempts++
 		case e.Kind == audit.KindOutcome && (e.Outcome == audit.OutcomeSucceeded || e.Outcome == audit.OutcomeDead):
 			ended[e.Task()] = true
@@ -115,24 +123,18 @@ func (r *Run) forgot(l *lag) (f forgotten, err error) {
 	for i := range h.Events {
 		e := &h.Events[i]
 		_, there := l.kept.Finals[e.Task()]
-		switch {
-		case e.Kind != audit.KindAck || e.At > l.promoted.UnixMicro() || there || ended[e.Task()]:
-		case e.Result == audit.AckStored:
+		if e.Kind == audit.KindAck && e.Result == audit.AckStored && e.At <= l.promoted.UnixMicro() && !there && !ended[e.Task()] {
 			f.tasks++
-		case e.Result == audit.AckUncertain:
-			f.unsure++
 		}
+	}
+	r.Note("the new primary has forgotten %+v", f)
+	if f.ends == 0 {
+		return f, errNotBehind
 	}
 	return f, nil
 }
 
-// require is an error unless the failover has undone something of each kind: otherwise it shows nothing.
-func (f forgotten) require() error {
-	if f.tasks+f.unsure == 0 || f.ends == 0 {
-		return errors.New("the replica was not behind, so that nothing is shown")
-	}
-	return nil
-}
+var errNotBehind = errors.New("the replica was not behind, so that nothing is shown")
 
 // revivePrimary starts the killed primary again, as a replica, and waits until it is in step.
 func (r *Run) revivePrimary(ctx context.Context, n *servers.Node) error {

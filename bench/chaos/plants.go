@@ -95,10 +95,10 @@ var plants = []plant{
 	{
 		name: "scripts-are-loaded-once", // and nobody flushes them
 		file: "redisstore/scripts.go", scenario: "script-flush",
-		old: `			reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+		old: `			reply, err = s.eval(ctx, sc, keys, args) // flushed, restarted or failed over
 `,
 		new: `			if _, loaded := s.convoys.LoadOrStore(sc.sha, true); !loaded {
-				reply, err = s.client.Eval(ctx, sc.source, keys, args...).Result()
+				reply, err = s.eval(ctx, sc, keys, args)
 			}
 `,
 	},
@@ -125,6 +125,14 @@ var plants = []plant{
 		file: "redisstore/open.go", scenario: "master-kill",
 		old: `reloadCluster = time.Second `,
 		new: `reloadCluster = time.Minute `,
+	},
+	{
+		name: "asked-is-answered", // replicas were asked, and how many have it nobody looks at
+		file: "redisstore/durable.go", scenario: "failover-wait",
+		old: `	if n < c.durability.Replicas {
+`,
+		new: `	if n < 0 {
+`,
 	},
 	{
 		name: "token-by-counter", // which a failover sets back

@@ -92,6 +92,7 @@ func catalogue() []Scenario {
 		delayedAndThrottled(),
 		bigBacklogAdmin(),
 		hostileInput(),
+		failoverWait(),
 		randomMix(),
 	}
 }

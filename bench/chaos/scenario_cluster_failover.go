@@ -15,7 +15,7 @@ func clusterFailover() Scenario {
 			"agreement nothing is lost or done twice, and by TAKEOVER only what the old master took meanwhile",
 		Servers: Cluster,
 		Args:    fullCoverage,
-		Bound:   Bound{Recovery: 3 * time.Second, MayLose: (*Run).Forgotten, Duplicates: (*Run).Allowed},
+		Bound:   Bound{Recovery: 3 * time.Second, MayLose: (*Run).Forgotten, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:     runClusterFailover,
 	}
 }

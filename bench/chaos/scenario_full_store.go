@@ -64,7 +64,10 @@ func runFullStore(ctx context.Context, r *Run) error {
 
 // fill enqueues until the server is full.
 func (r *Run) fill(ctx context.Context) error {
-	load := Load{Pad: 4 << 10, Work: 40 * time.Millisecond, Timeout: userTimeout, FlakyShare: 0.2, SnoozeShare: 0.1, FatalShare: 0.05, NamedShare: 0.1}
+	load := Load{
+		Pad: 4 << 10, Work: 40 * time.Millisecond, Timeout: userTimeout, FlakyShare: 0.2, SnoozeShare: 0.1, FatalShare: 0.05,
+		NamedShare: 0.1,
+	}
 	random := rand.New(rand.NewPCG(r.Rand.Uint64(), 0))
 	const batch, most = 100, 1_000_000
 	for n := 0; n < most; n += batch {
@@ -99,7 +102,7 @@ func (r *Run) drainFull(ctx context.Context, node *servers.Node, limit int, work
 	if err != nil {
 		return err
 	}
-	u := r.Users(ctx, r.client, enqueueCall(0), 10*time.Millisecond, queueNames(4)...)
+	u := r.Users(ctx, r.client, enqueueNow, 10*time.Millisecond, queueNames(4)...)
 	if err := r.client.ResumeQueue(ctx, bulkQueue); err != nil {
 		return fmt.Errorf("a full store: %w", err)
 	}

@@ -17,7 +17,7 @@ func masterKill() Scenario {
 			"replica has its place, and only what it acknowledged in its last second may be lost",
 		Servers: Cluster,
 		Args:    fullCoverage,
-		Bound:   Bound{Recovery: masterBack, MayLose: (*Run).Forgotten, Duplicates: (*Run).Allowed},
+		Bound:   Bound{Recovery: masterBack, MayLose: (*Run).Forgotten, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:     runMasterKill,
 	}
 }
@@ -44,7 +44,7 @@ func runMasterKill(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, patient); err != nil {
 		return err
 	}
-	u := r.Users(ctx, r.Client(), enqueueCall(0), 40*time.Millisecond, queueNames(50)...)
+	u := r.Users(ctx, r.Client(), enqueueNow, 40*time.Millisecond, queueNames(50)...)
 	var kills []masterKilled
 	for range Pick(r, 1, 8) {
 		if !Sleep(ctx, time.Duration(1500+r.Rand.IntN(1000))*time.Millisecond) {
@@ -110,7 +110,8 @@ func (r *Run) killMaster(ctx context.Context, u *users, queues []string) (*maste
 		return nil, err
 	}
 	k.back = time.Now()
-	r.Note("%d of 50 queues were on %s, those of the fleet too: %v; they take tasks again after %v", len(k.hit), victim.Addr(), k.fleet, k.back.Sub(k.at))
+	r.Note("%d of 50 queues were on %s, those of the fleet too: %v; they take tasks again after %v",
+		len(k.hit), victim.Addr(), k.fleet, k.back.Sub(k.at))
 	return k, r.revive(ctx, victim)
 }
 

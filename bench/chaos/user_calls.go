@@ -28,9 +28,14 @@ func anyCall(ctx context.Context, v *visit) error {
 	return v.reconsider(ctx)
 }
 
-// enqueueCall stores a task each time, of some bytes.
-func enqueueCall(bytes int) userCall {
-	return func(ctx context.Context, v *visit) error { return v.store(ctx, padded(v.task(), bytes)) }
+// enqueueNow stores a task that is due at once.
+func enqueueNow(ctx context.Context, v *visit) error { return v.one(ctx) }
+
+// enqueueForSoon stores tasks that are due within two seconds, so that some wait at any time.
+func enqueueForSoon(ctx context.Context, v *visit) error {
+	t := v.task()
+	t.Delay = time.Duration(v.random.IntN(2000)) * time.Millisecond
+	return v.store(ctx, t)
 }
 
 // task is one that takes a few milliseconds, and now and then fails or puts itself off once.

@@ -112,5 +112,6 @@ func (u *users) String() string {
 	for _, c := range all {
 		slowest = max(slowest, c.ended.Sub(c.begun))
 	}
-	return fmt.Sprintf("%d calls of users, of which %d failed and the slowest took %v", len(all), len(u.Calls(failed)), slowest.Round(time.Millisecond))
+	return fmt.Sprintf("%d calls of users, of which %d failed and the slowest took %v",
+		len(all), len(u.Calls(failed)), slowest.Round(time.Millisecond))
 }
