@@ -31,7 +31,7 @@ func runFailoverWait(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, patient); err != nil {
 		return err
 	}
-	durable, err := r.ClientWith(dispatch.ClientOptions{Durability: dispatch.Durability{Replicas: 1}})
+	durable, err := r.ClientOf(r.store, dispatch.ClientOptions{Durability: dispatch.Durability{Replicas: 1}})
 	if err != nil {
 		return err
 	}
