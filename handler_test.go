@@ -130,7 +130,6 @@ func TestPanicInMiddlewareAndWithAnError(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as FailNow of a test does, has failed; the process goes on.
 // A clock that is set back while a handler runs makes no attempt of less than no time, which nobody could read back.
 func TestClockGoesBackDuringAnAttempt(t *testing.T) {
 	t.Parallel()
@@ -156,6 +155,7 @@ func TestClockGoesBackDuringAnAttempt(t *testing.T) {
 	}
 }
 
+// A handler that ends its goroutine, as FailNow of a test does, has failed; the process goes on.
 func TestGoexitIsAFailedAttempt(t *testing.T) {
 	e := newEnv(t, dispatch.Options{GlobalConcurrency: 1})
 	e.handle("exit", func(context.Context, *dispatch.Task) error { runtime.Goexit(); return nil })
