@@ -158,8 +158,8 @@ var plants = []plant{
 	{
 		name: "sweep-without-recheck", // what was read as expired is settled, whoever has it by then
 		file: "redisstore/lua/settle.lua", scenario: "sweeper-race",
-		old: "if not taken[id] and leases[n] == ARGV[3 * n + 6] then",
-		new: "if not taken[id] and (leases[n] == ARGV[3 * n + 6] or leases[n] and ARGV[2] == '-1') then",
+		old: "forgetOpen(ARGV[2] == '-1' and ids or {}, leases, KEYS[2], now)",
+		new: "if ARGV[2] == '-1' then for n = 1, #ids do leases[n] = leases[n] and ARGV[3 * n + 6] end end",
 	},
 	{
 		name: "cron-id-not-idempotent", // each firing of a tick makes a task of its own
