@@ -273,4 +273,16 @@ var plants = []plant{
 		old: "places > 0 and now or -1",
 		new: "places > 0 and now + 250 or -1",
 	},
+	{
+		name: "torn-entries-stay", // nobody counts
+		file: "redisstore/lua/look.lua", scenario: "hostile-input",
+		old: "return {first, whole and 0 or 1}",
+		new: "return {first, 0}",
+	},
+	{
+		name: "death-not-told", // one queue that fails keeps the leader from looking at all others
+		file: "reap.go", scenario: "hostile-input",
+		old: "if news { // once",
+		new: "if news && err == nil { // once",
+	},
 }

@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	hostileMemory = 512 << 20        // bytes that a worker may have in use at most
+	hostileMemory = 192 << 20        // bytes that a worker may have in use at most
 	hostileCores  = 0.9              // that a worker may use while there is junk
 	mendBound     = 20 * time.Second // until torn entries are repaired and have run, from the death of a worker on
 )
