@@ -96,7 +96,7 @@ func (c *Client) ReplayDead(ctx context.Context, queue string, f Filter, o Repla
 
 // DeleteDead removes all dead tasks that match a filter, whose States are ignored. It lists them first, as ReplayDead does,
 // and leaves alone what is not dead any more when its turn comes. It returns how many it has removed, also with an error;
-// up to a hundred may be missing there for each answer of the store that was lost.
+// with ErrUncertain up to a hundred more may be gone.
 func (c *Client) DeleteDead(ctx context.Context, queue string, f Filter) (deleted int, err error) {
 	ids, err := c.deadIDs(ctx, queue, f)
 	if err != nil {

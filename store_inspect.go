@@ -22,7 +22,7 @@ type Inspector interface {
 	// is returned at least once. The cursor starts empty and is empty again after the last page.
 	Tasks(ctx context.Context, queue string, state TaskState, cursor string) (tasks []*TaskInfo, next string, err error)
 	// DeleteTasks removes tasks and says of each ID whether there was one. Of an ID that comes twice the first counts.
-	// After an error those before it are removed. Repeated after a lost answer it finds none any more, and says so.
+	// After an error those before it are removed. A call that is made again after it finds none any more, and says so.
 	DeleteTasks(ctx context.Context, queue string, ids []TaskID, o DeleteOptions) ([]bool, error)
 	// CancelTask ends a task that waits, or whose lease is c.Lease, as cancelled, and says whether it was one, which it also
 	// says of one that was cancelled before. It returns ErrTaskNotFound, and ErrTaskEnded for one that has ended otherwise.

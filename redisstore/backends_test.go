@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -30,6 +31,8 @@ var quiet = slog.New(slog.DiscardHandler)
 type testStore struct {
 	*Store
 	advance func(d time.Duration)
+	// another makes another client of the same data; it has hooks.
+	another func(t testing.TB, hooks ...redis.Hook) *testStore
 }
 
 // backend opens stores of one kind of server, each under a prefix of its own.
@@ -58,7 +61,29 @@ func harness(b backend) storetest.Harness {
 		Check: func(ctx context.Context, s dispatch.Store, queue string) error {
 			return s.(*testStore).CheckInvariants(ctx, queue)
 		},
+		Client: func(t testing.TB, s dispatch.Store, step func(string, func()) bool) dispatch.Store {
+			return steppedClient(t, s.(*testStore), step)
+		},
 	}
+}
+
+// steppedClient is another client of a store, of which each command is a step. The server knows all scripts, so that no script
+// is sent twice because it does not.
+func steppedClient(t testing.TB, s *testStore, step func(transition string, send func()) (lost bool)) *testStore {
+	for _, sc := range listed(s.scripts) {
+		ok(t, s.client.ScriptLoad(t.Context(), sc.source).Err())
+	}
+	return s.another(t, hook(func(ctx context.Context, script string, cmd redis.Cmder, next redis.ProcessHook) (err error) {
+		name := script
+		if name == "" {
+			name = cmd.Name()
+		}
+		if step(name, func() { err = next(ctx, cmd) }) && err == nil {
+			err = io.EOF
+		}
+		cmd.SetErr(err)
+		return err
+	}))
 }
 
 func TestConformance(t *testing.T) {
@@ -79,10 +104,17 @@ func openMini(t testing.TB, hooks ...redis.Hook) *testStore {
 	server.SetTime(epoch)
 	var now atomic.Int64
 	now.Store(epoch.UnixMilli())
-	s := newTestStore(t, dialMini(t, server, hooks...), Options{}, "")
-	return &testStore{Store: s, advance: func(d time.Duration) {
-		server.SetTime(time.UnixMilli(now.Add(d.Milliseconds())))
-	}}
+	s := &testStore{advance: func(d time.Duration) { server.SetTime(time.UnixMilli(now.Add(d.Milliseconds()))) }}
+	s.another = func(t testing.TB, hooks ...redis.Hook) *testStore {
+		client := redis.NewClient(miniOptions(server))
+		t.Cleanup(func() { client.Close() })
+		for _, h := range hooks {
+			client.AddHook(h)
+		}
+		return &testStore{Store: newTestStore(t, client, Options{}, ""), advance: s.advance}
+	}
+	s.Store = newTestStore(t, dialMini(t, server, hooks...), Options{}, "")
+	return s
 }
 
 // dialMini makes a client of a simulated server, without a socket.
@@ -114,11 +146,16 @@ func miniOptions(server *miniredis.Miniredis) *redis.Options {
 func realBackend(t *testing.T, kind redistest.Backend, preamble string) func(testing.TB, ...redis.Hook) *testStore {
 	return func(t testing.TB, hooks ...redis.Hook) *testStore {
 		t.Helper()
-		s := newTestStore(t, dialReal(t, kind, hooks...), Options{Prefix: "t" + rand.Text()}, preamble)
+		prefix := "t" + rand.Text()
 		var now atomic.Int64
 		now.Store(epoch.UnixMilli())
-		s.now = func() string { return strconv.FormatInt(now.Load(), 10) }
-		return &testStore{Store: s, advance: func(d time.Duration) { now.Add(d.Milliseconds()) }}
+		var another func(t testing.TB, hooks ...redis.Hook) *testStore
+		another = func(t testing.TB, hooks ...redis.Hook) *testStore {
+			s := newTestStore(t, dialReal(t, kind, hooks...), Options{Prefix: prefix}, preamble)
+			s.now = func() string { return strconv.FormatInt(now.Load(), 10) }
+			return &testStore{Store: s, advance: func(d time.Duration) { now.Add(d.Milliseconds()) }, another: another}
+		}
+		return another(t, hooks...)
 	}
 }
 
@@ -161,6 +198,7 @@ func TestRandom(t *testing.T) {
 			{"limits", storetest.RandomOptions{Limits: true}},
 			{"repeated", storetest.RandomOptions{Repeat: true}},
 			{"limits and repeated", storetest.RandomOptions{Limits: true, Repeat: true}},
+			{"clients", storetest.RandomOptions{Clients: 3, Repeat: true, Limits: true, Steps: 150}},
 		} {
 			t.Run(b.name+"/"+v.name, func(t *testing.T) {
 				t.Parallel()

@@ -38,8 +38,9 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 }
 
 // allScripts are the scripts in the order of their names.
-func allScripts() []*script {
-	s := loadScripts("")
+func allScripts() []*script { return listed(loadScripts("")) }
+
+func listed(s scripts) []*script {
 	return []*script{s.enqueue, s.claim, s.settle, s.extend, s.leases,
 		s.await, s.cancel, s.delete, s.edit, s.inspect, s.replay, s.reschedule, s.runTask,
 		s.cleanup, s.counts, s.purge, s.purgeSlice, s.queueCreate, s.queueReplace, s.queueState,
@@ -51,8 +52,10 @@ func allScripts() []*script {
 // scriptNames finds the name of a script by its hash or its text.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := make(map[string]string)
-	for _, s := range allScripts() {
-		names[s.sha], names[s.source] = s.name, s.name
+	for _, preamble := range []string{"", strictPreamble} {
+		for _, s := range listed(loadScripts(preamble)) {
+			names[s.sha], names[s.source] = s.name, s.name
+		}
 	}
 	return names
 })
@@ -101,7 +104,7 @@ func twice() hook {
 		switch {
 		case script == "" || err != nil:
 		case script == "cleanup": // it removes as much again
-		case script == "delete" && readOf(cmd) < scriptArgs(cmd)-4, script == "replay" && readOf(cmd) < (scriptArgs(cmd)-2)/2:
+		case script == "replay" && readOf(cmd) < (scriptArgs(cmd)-2)/2:
 			// its bytes ended it, and it would go on where it has stopped
 		case script == "announce" && scriptArg(cmd, 2) != "": // everybody hears it again
 		default:

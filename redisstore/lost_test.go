@@ -102,8 +102,8 @@ func TestLostAnswerOfSettle(t *testing.T) {
 	})
 }
 
-// Every other call is repeated by the store itself, and answers as if nothing had been lost. Two cannot know: whether
-// CreateQueue created, and what DeleteTasks deleted.
+// Every other call is repeated by the store itself, and answers as if nothing had been lost. One cannot know: whether
+// CreateQueue created.
 func TestLostAnswers(t *testing.T) {
 	onTwo(t, func(t *testing.T, b backend) {
 		s, f := flaky(t, b)
@@ -180,7 +180,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("queues: %v, %v", names, err)
 		}
 		lose("delete")
-		if deleted, err := s.DeleteTasks(ctx, mail, []dispatch.TaskID{"e"}, dispatch.DeleteOptions{}); err != nil || len(deleted) != 1 {
+		if deleted, err := s.DeleteTasks(ctx, mail, []dispatch.TaskID{"e"}, dispatch.DeleteOptions{}); err != nil || !slices.Equal(deleted, []bool{true}) {
 			t.Errorf("deleted: %v, %v", deleted, err)
 		}
 		if c, err := s.Counts(ctx, mail); err != nil || c.Ready != 0 {
@@ -295,5 +295,45 @@ func TestEnqueueWhileTheQueueIsDeleted(t *testing.T) {
 			}
 			sound(t, s, mail)
 		}
+	})
+}
+
+// A deletion whose first answer was lost removes nothing that was stored after it, and says what it has removed.
+func TestLostAnswerOfDelete(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		put(t, s, "a", "b")
+		f.plan("delete", lostReply, fault{do: func() { put(t, s, "a") }})
+		deleted, err := s.DeleteTasks(t.Context(), mail, []dispatch.TaskID{"a", "none"}, dispatch.DeleteOptions{})
+		if err != nil || !slices.Equal(deleted, []bool{true, false}) {
+			t.Errorf("deleted: %v, %v", deleted, err)
+		}
+		if got := ids(claim(t, s, alice, 1, 10).Leased); got != "a b " && got != "b a " {
+			t.Errorf("claimed %q", got)
+		}
+		sound(t, s, mail)
+	})
+}
+
+// A task that was rescheduled, and has failed before the call could tell, is repeated when its backoff is over and not sooner.
+func TestLostAnswerOfReschedule(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		put(t, s, "a")
+		f.plan("reschedule", lostReply, fault{do: func() {
+			settle(t, s, dispatch.Retry, time.Hour, claim(t, s, alice, 1, 1).Leased...)
+		}}, lostReply, fault{do: func() { claim(t, s, alice, 2, 1) }})
+		r, err := s.RescheduleTask(t.Context(), mail, dispatch.Task{ID: "a"})
+		if err != nil || !r.Moved {
+			t.Errorf("rescheduled: %+v, %v", r, err)
+		}
+		if info, err := s.Task(t.Context(), mail, "a"); err != nil || !info.Due.Equal(epoch.Add(time.Hour)) {
+			t.Errorf("got %+v, %v", info, err)
+		}
+		// It runs when the call is made for the second time, and was moved all the same.
+		if _, err = s.RescheduleTask(t.Context(), mail, dispatch.Task{ID: "a"}); err != nil {
+			t.Errorf("rescheduled: %v", err)
+		}
+		sound(t, s, mail)
 	})
 }

@@ -7,7 +7,9 @@
 //
 // There is one file for each transition, and a case for each sentence of dispatch.Store. After every case the harness's
 // Check looks at every queue of the store. Random goes further: it drives a store with random operations of several
-// workers and compares all that can be seen of it, step by step, with a model made of plain maps.
+// workers and compares all that can be seen of it, step by step, with a model made of plain maps. With Clients, several
+// clients do that at once, in an order that the seed decides: between any two requests to the server that a call makes, others
+// make calls, and answers get lost.
 //
 // # What this does not promise
 //

@@ -25,6 +25,8 @@ type model struct {
 	tombstone  time.Duration // of the last purge
 	tat        int64         // GCRA: when the bucket is full again, µs
 	lastToken  int64
+	changes    int // of the settings
+	stored     int // by the last enqueue
 }
 
 // modelTask is a task. Exactly the field that goes with its state is meant to be read.
@@ -62,6 +64,14 @@ func (m *model) head() (at time.Duration, ok bool) {
 		}
 	}
 	return at, ok
+}
+
+// headWait is how long until the head is due, 0 for one that is to be run at once and for none.
+func (m *model) headWait() time.Duration {
+	if at, ok := m.head(); ok {
+		return m.until(at)
+	}
+	return 0
 }
 
 // rank is what waiting tasks are sorted by: those to be run at once first, the last one asked for before the others.
@@ -105,6 +115,7 @@ func (m *model) enqueue(batch []dispatch.Submission) (want dispatch.EnqueueReply
 		t := m.tasks[string(s.ID)]
 		repeated = repeated || t != nil && t.state == dispatch.TaskWaiting && t.rank() == before && t.is(s)
 	}
+	m.stored = 0
 	want.Moved, want.Wait = m.moved(func() {
 		for _, s := range batch {
 			want.Duplicate = append(want.Duplicate, !m.store(s))
@@ -129,6 +140,7 @@ func (m *model) store(s dispatch.Submission) bool {
 	if s.Named && m.names[id] > m.now {
 		return false
 	}
+	m.stored++
 	m.tasks[id] = &modelTask{
 		submission: s, generation: m.generation, created: m.now, state: dispatch.TaskWaiting, due: m.now + s.Delay,
 	}
@@ -176,6 +188,7 @@ func (m *model) change(q dispatch.Queue) {
 	}
 	q.Paused = m.q.Paused
 	m.q = q
+	m.changes++
 	m.tat = now + used*m.interval()
 }
 

@@ -25,6 +25,9 @@ type RandomOptions struct {
 	Limits bool
 	// Repeat makes every other call twice, at once or later, as a client does that got no answer.
 	Repeat bool
+	// Clients is how many more clients work on the store. Between any two requests that one of their calls makes, other clients
+	// make whole calls, and answers get lost.
+	Clients int
 }
 
 // Random drives a store with random operations of several workers, and a model with the same. After every step all that
@@ -43,7 +46,11 @@ func Random(t *testing.T, h Harness, o RandomOptions) {
 	e := newEnv(t, h)
 	r := &random{
 		env: e, Rand: rand.New(rand.NewPCG(o.Seed, 0)), model: newModel(), opts: o, start: e.now(),
-		claims: make(map[cluster.WorkerID]*sentClaim),
+		claims: make(map[cluster.WorkerID]*sentClaim), busy: make(map[cluster.WorkerID]bool),
+	}
+	r.plain = e.store
+	for range o.Clients {
+		r.clients = append(r.clients, h.Client(t, e.store, r.between))
 	}
 	defer func() {
 		if t.Failed() {
@@ -51,7 +58,12 @@ func Random(t *testing.T, h Harness, o RandomOptions) {
 		}
 	}()
 	for range o.Steps {
+		if len(r.clients) > 0 && r.IntN(2) == 0 {
+			r.store = pick(r, r.clients)
+		}
+		r.focus = ""
 		r.step()
+		r.store = r.plain
 		r.compare()
 		if t.Failed() {
 			return
@@ -74,6 +86,13 @@ type random struct {
 	nonce   uint64
 	newIDs  int // generated for replays
 	last    []dispatch.Submission
+
+	plain   dispatch.Store   // a client whose calls go through at once
+	clients []dispatch.Store // whose calls go through between
+	current *call            // the call of one of these that is on its way
+	nested  bool             // others make calls meanwhile
+	focus   string           // the task that it is about, if it is about one
+	busy    map[cluster.WorkerID]bool
 }
 
 // sentClaim is a worker's last claim that the store has to remember.
@@ -112,25 +131,23 @@ func (r *random) millis(limit time.Duration) time.Duration {
 func (r *random) often() bool { return r.opts.Repeat && r.IntN(2) == 0 }
 
 func (r *random) step() {
-	steps := []struct {
+	type choice struct {
 		weight int
 		run    func()
-	}{
-		{25, r.enqueueSome}, {25, r.claimSome}, {25, r.settleSome}, {10, r.pass}, {5, r.extendSome}, {5, r.sweepSome},
-		{3, r.deleteSome}, {5, r.replaySome}, {3, r.runSome}, {3, r.cancelSome}, {5, r.editSome}, {2, r.purgeAll}, {2, r.pause},
-		{3, r.cleanupAll}, {1, r.deleteAll},
+	}
+	steps := []choice{
+		{25, r.enqueueSome}, {25, r.claimSome}, {25, r.settleSome}, {5, r.extendSome}, {5, r.sweepSome},
+		{3, r.deleteSome}, {5, r.replaySome}, {3, r.runSome}, {3, r.cancelSome}, {5, r.editSome}, {3, r.rescheduleSome}, {2, r.purgeAll},
+		{2, r.pause}, {3, r.cleanupAll},
+	}
+	if !r.nested { // the time of a call stands still, and a queue that is gone counts no tokens until the time goes on
+		steps = append(steps, choice{10, r.pass}, choice{1, r.deleteAll})
 	}
 	if r.opts.Limits {
-		steps = append(steps, struct {
-			weight int
-			run    func()
-		}{4, r.changeLimits})
+		steps = append(steps, choice{4, r.changeLimits})
 	}
 	if r.opts.Repeat {
-		steps = append(steps, struct {
-			weight int
-			run    func()
-		}{15, r.repeatOld})
+		steps = append(steps, choice{15, r.repeatOld})
 	}
 	total := 0
 	for _, s := range steps {
@@ -171,48 +188,37 @@ func (r *random) submitBatch(batch []dispatch.Submission) {
 		ids = append(ids, fmt.Sprintf("%s+%v/%d", s.ID, s.Delay, s.Nonce))
 	}
 	r.did("enqueue %v", ids)
-	equal(r.env, "enqueue", r.enqueue(batch...), r.model.enqueue(batch))
+	var want dispatch.EnqueueReply
+	created, stored := false, false
+	got := sent(r, by("enqueue", func(again bool) {
+		switch {
+		case again && stored: // the store knows it by its number
+			want.Moved, want.Wait = true, r.model.headWait()
+		case r.current != nil && !r.model.exists && (again || !created):
+			created = true // it finds no queue, and comes again to create it
+		default:
+			want = r.model.enqueue(batch)
+			stored = r.model.stored > 0
+		}
+	}), func() dispatch.EnqueueReply { return r.enqueue(batch...) })
+	equal(r.env, "enqueue", got, want)
 }
 
 func (r *random) claimSome() {
-	w := pick(r, workers)
+	w, free := r.worker()
+	if !free {
+		return
+	}
 	request := r.request(w, 1+r.IntN(6))
 	request.Repeat = r.often()
 	r.did("claim %s #%d budget %d repeat %v", w, request.Seq, request.Budget, request.Repeat)
-	if !r.model.exists {
-		_, err := r.store.Claim(r.ctx, request)
-		r.fails("claim", err, dispatch.ErrQueueNotFound)
+	c := &claiming{random: r, request: request}
+	c.make()
+	if c.missing || r.Failed() {
 		return
 	}
-	ready := r.model.ready()
-	n, block, wait := r.model.claim(request.Budget)
-	reply := r.send(request)
-	equal(r.env, "leased", len(reply.Leased), n)
-	equal(r.env, "block", reply.Block, block)
-	equal(r.env, "wait", reply.Wait, wait)
-	if r.Failed() {
-		return
-	}
-	for i, l := range reply.Leased {
-		t := r.model.tasks[string(l.Task.ID)]
-		if t == nil || t.state != dispatch.TaskWaiting || t.rank() != ready[i].rank() {
-			r.Fatalf("task %s was leased, which is %+v", l.Task.ID, t)
-		}
-		r.leasedAs(l, t)
-	}
-	for _, l := range slices.SortedFunc(slices.Values(reply.Leased), byToken) {
-		if l.Lease.Token <= r.model.lastToken {
-			r.Errorf("token %d after %d", l.Lease.Token, r.model.lastToken)
-		}
-		r.model.lastToken = l.Lease.Token
-	}
-	r.model.leased(reply.Leased)
-	next, leaseEnd := r.model.waits()
-	r.sameWait("next", reply.Next, next)
-	r.sameWait("lease end", reply.LeaseEnd, leaseEnd)
-	r.given = append(r.given, reply.Leased...)
-	if n > 0 || request.Repeat {
-		r.claims[w] = &sentClaim{request: request, leased: reply.Leased, at: r.model.now}
+	if c.remembered {
+		r.claims[w] = &sentClaim{request: request, leased: c.leased, at: r.model.now}
 	}
 	for r.often() && r.claims[w] != nil && r.claims[w].request.Seq == request.Seq {
 		r.repeatClaim(r.claims[w])
@@ -243,20 +249,6 @@ func (r *random) leasedAs(l dispatch.Leased, t *modelTask) {
 // repeatClaim sends a claim again: it answers with what is still under its leases.
 func (r *random) repeatClaim(c *sentClaim) {
 	r.did("repeat claim %s #%d", c.request.Worker, c.request.Seq)
-	var want []string
-	for _, l := range c.leased {
-		if r.model.current(l.Task.ID, l.Lease) != nil {
-			want = append(want, string(l.Task.ID))
-		}
-	}
-	reply, err := r.store.Claim(r.ctx, again(c.request))
-	if !r.model.exists {
-		r.fails("repeated claim", err, dispatch.ErrQueueNotFound)
-		return
-	}
-	r.ok(err)
-	equal(r.env, "leased again", leasedIDs(reply.Leased), want)
-	for _, l := range reply.Leased {
-		equal(r.env, "lease", l.Lease, r.model.tasks[string(l.Task.ID)].lease.Lease)
-	}
+	again := &claiming{random: r, request: again(c.request), sent: true, remembered: true, leased: c.leased}
+	again.make()
 }

@@ -21,6 +21,12 @@ type Harness struct {
 	// Check looks for anything in a queue that must never be. Nothing else works on the queue meanwhile. A queue that
 	// does not exist is in order.
 	Check func(ctx context.Context, store dispatch.Store, queue string) error
+
+	// Client returns another client of a store that Open returned, each of whose requests to the server goes through step:
+	// that calls send, which has the server carry the request out, and says whether the answer is to get lost, so that the
+	// client has to find its way without. Transition is the name of what the server does, such as "enqueue" or "settle",
+	// as the design names them, or of a plain command. Nil leaves out the runs that need it.
+	Client func(t testing.TB, store dispatch.Store, step func(transition string, send func()) (lost bool)) dispatch.Store
 }
 
 // testcase is one behaviour.
