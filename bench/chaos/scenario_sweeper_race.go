@@ -155,7 +155,7 @@ func (r *Run) expireAll(ctx context.Context, raw redis.UniversalClient, queues [
 				}
 			}
 			if n >= 2 {
-				tear(ctx, p, queue)
+				tearLeases(ctx, p, queue)
 			}
 			p.ZAdd(ctx, key("~", "active"), redis.Z{Score: float64(now), Member: queue})
 			return nil
@@ -167,8 +167,8 @@ func (r *Run) expireAll(ctx context.Context, raw redis.UniversalClient, queues [
 	return nil
 }
 
-// tear puts entries before the leases of a queue: IDs that are leased to nobody, and leases of what has no record.
-func tear(ctx context.Context, p redis.Pipeliner, queue string) {
+// tearLeases puts entries before the leases of a queue: IDs that are leased to nobody, and leases of what has no record.
+func tearLeases(ctx context.Context, p redis.Pipeliner, queue string) {
 	for i := range torn {
 		nobody, nothing := fmt.Sprint("nobody-", i), fmt.Sprint("nothing-", i)
 		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: nobody}, redis.Z{Score: 2, Member: nothing})
