@@ -77,8 +77,9 @@ func members(ctx context.Context, raw redis.UniversalClient, parts ...string) (i
 	}
 	var total int64
 	for _, queue := range queues {
-		// At one moment, or a task that goes from one to the other could be in neither.
-		counts, err := raw.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		// A server takes what came together in one go, so no task that goes from one to the other is in neither. A transaction would be
+		// refused by a full one.
+		counts, err := raw.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, part := range parts {
 				p.ZCard(ctx, key(queue, part))
 			}

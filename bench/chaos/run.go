@@ -31,7 +31,6 @@ type Run struct {
 	dir      string
 	topology Topology
 	bound    Bound
-	log      *slog.Logger // of the product in this process
 	store    *redisstore.Store
 	client   *Client
 
