@@ -14,7 +14,7 @@ func limitsChurn() Scenario {
 		Name: "limits-churn",
 		Doc: "queues with a rate, with few places and with both, while workers come, go and are killed and the limits are edited: no window " +
 			"has more attempts than its limits allow, no more run at once, and the queues end",
-		Bound: Bound{Recovery: 6 * time.Second, Duplicates: (*Run).Allowed},
+		Bound: Bound{Recovery: 6 * time.Second, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:   runLimitsChurn,
 	}
 }
