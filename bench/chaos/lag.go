@@ -25,8 +25,8 @@ type lag struct {
 // failOverBehind pauses the replica for a while, kills the primary, and has the replica take its place with what it has, as late as
 // somebody needs to find out.
 // What is on its way to the replica when the primary dies, it reads when it goes on. So the way is filled up first.
-func (r *Run) failOverBehind(ctx context.Context) (*lag, error) {
-	behind, down := time.Duration(1500+r.Rand.IntN(1000))*time.Millisecond, time.Duration(500+r.Rand.IntN(500))*time.Millisecond
+func (r *Run) failOverBehind(ctx context.Context, behind time.Duration) (*lag, error) {
+	down := time.Duration(500+r.Rand.IntN(500)) * time.Millisecond
 	primary, replica := r.Set.Primary(), r.Set.Replica()
 	l := &lag{paused: time.Now()}
 	r.Fault("lag", replica.Addr())

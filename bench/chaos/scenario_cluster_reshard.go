@@ -55,7 +55,7 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 		return err
 	}
 	loner.Leave()
-	for t, err := range r.client.Tasks(ctx, loneQueue, dispatch.Filter{}) {
+	for t, err := range r.client.Tasks(ctx, loneQueue, dispatch.Filter{States: []dispatch.TaskState{dispatch.TaskWaiting}}) {
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func runFailoverLoss(ctx context.Context, r *Run) error {
 			return context.Cause(ctx)
 		}
 		old := r.Set.Primary()
-		l, err := r.failOverBehind(ctx)
+		l, err := r.failOverBehind(ctx, time.Duration(1500+r.Rand.IntN(1000))*time.Millisecond)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,10 @@ func failoverWait() Scenario {
 	}
 }
 
+// replicaTimeout is how long a replica has. A call that begins while none answers takes up to three times that, as it waits for
+// those before it.
+const replicaTimeout = 700 * time.Millisecond
+
 // alone is a time in which no replica was in step.
 type alone struct {
 	*lag
@@ -31,7 +35,7 @@ func runFailoverWait(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, patient); err != nil {
 		return err
 	}
-	durable, err := r.ClientOf(r.store, dispatch.ClientOptions{Durability: dispatch.Durability{Replicas: 1}})
+	durable, err := r.ClientOf(r.store, dispatch.ClientOptions{Durability: dispatch.Durability{Replicas: 1, Timeout: replicaTimeout}})
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func runFailoverWait(ctx context.Context, r *Run) error {
 // leaveAlone has a primary die whose replica is behind, and waits until the next one has a replica.
 func (r *Run) leaveAlone(ctx context.Context) (a alone, err error) {
 	old := r.Set.Primary()
-	if a.lag, err = r.failOverBehind(ctx); err != nil {
+	if a.lag, err = r.failOverBehind(ctx, 4*replicaTimeout+time.Duration(r.Rand.IntN(1000))*time.Millisecond); err != nil {
 		return a, err
 	}
 	r.MayForget(a.paused, a.promoted, false, nil)
