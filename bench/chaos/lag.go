@@ -136,10 +136,17 @@ func (r *Run) forgot(l *lag) (f forgotten, err error) {
 
 var errNotBehind = errors.New("the replica was not behind, so that nothing is shown")
 
-// revivePrimary starts the killed primary again, as a replica, and waits until it is in step.
+// revivePrimary starts the killed primary again, as a replica, and waits until it is in step and the new primary counts it: it
+// does so when the replica confirms for the first time, up to a second later.
 func (r *Run) revivePrimary(ctx context.Context, n *servers.Node) error {
 	if err := n.Restart(); err != nil {
 		return err
 	}
-	return r.Set.WaitReady(ctx)
+	if err := r.Set.WaitReady(ctx); err != nil {
+		return err
+	}
+	return Until(ctx, 10*time.Second, "the primary counts its replica", func() (bool, error) {
+		count, err := r.Set.Primary().Command("WAIT", "1", "100")
+		return count == "1", err
+	})
 }
