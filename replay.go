@@ -25,7 +25,7 @@ type ReplayOptions struct {
 // the task waits now, or "" when there was no such dead task.
 //
 // After an error the tasks before it wait again, as the returned IDs say; with ErrUncertain up to fifty more of them
-// may. With NewIDs a lost answer is asked for again, and one that has run to its end meanwhile counts as not dead.
+// may. With NewIDs a lost answer is asked for again.
 func (c *Client) ReplayTasks(ctx context.Context, queue string, ids []TaskID, o ReplayOptions) ([]TaskID, error) {
 	if err := validateQueueName("Task.Queue", queue); err != nil {
 		return nil, err

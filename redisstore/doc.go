@@ -17,7 +17,7 @@
 //	PREFIX:{queue}:cancelled   zset    cancelled and retained: task ID → expiry, ms
 //	PREFIX:{queue}:names       zset    tombstones of named tasks: task ID → expiry, ms
 //	PREFIX:{queue}:meta        hash    settings, pause, generation, token, rate, counters, until when somebody waits
-//	PREFIX:{queue}:stored:S    string  last enqueue, edit, run or cancellation of lane S of a store
+//	PREFIX:{queue}:stored:S    string  last call of lane S of a store that is numbered
 //	PREFIX:{queue}:claimed:W   string  last claim of worker W, lives as long as its leases
 //	PREFIX:{queue}:settled:W   string  last settle of worker W, lives a minute
 //	PREFIX:{queue}:mark        string  written and removed by one script; so is PREFIX:{~}:mark

@@ -78,12 +78,6 @@ func scriptKeys(cmd redis.Cmder) []string {
 	return keys
 }
 
-// scriptArgs is how many ARGV a script call has.
-func scriptArgs(cmd redis.Cmder) int {
-	n, _ := cmd.Args()[2].(int)
-	return len(cmd.Args()) - 3 - n
-}
-
 // scriptArg is an ARGV of a script call, counted from 1.
 func scriptArg(cmd redis.Cmder, i int) string {
 	n, _ := cmd.Args()[2].(int)
@@ -104,8 +98,6 @@ func twice() hook {
 		switch {
 		case script == "" || err != nil:
 		case script == "cleanup": // it removes as much again
-		case script == "replay" && readOf(cmd) < (scriptArgs(cmd)-2)/2:
-			// its bytes ended it, and it would go on where it has stopped
 		case script == "announce" && scriptArg(cmd, 2) != "": // everybody hears it again
 		default:
 			again := redis.NewCmd(ctx, cmd.Args()...)
@@ -119,13 +111,6 @@ func twice() hook {
 		}
 		return err
 	}
-}
-
-// readOf is how many items a script says that it got to.
-func readOf(cmd redis.Cmder) int {
-	items, _ := cmd.(*redis.Cmd).Val().([]any)
-	read, _ := items[0].(int64)
-	return int(read)
 }
 
 // leasedBy is how many tasks a claim has leased.

@@ -337,3 +337,20 @@ func TestLostAnswerOfReschedule(t *testing.T) {
 		sound(t, s, mail)
 	})
 }
+
+// Tasks that were replayed under new IDs, and have run to their end before the call could tell, were replayed all the same.
+func TestLostAnswerOfReplayOfAShortTask(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s, f := flaky(t, b)
+		put(t, s, "a")
+		settle(t, s, dispatch.Dead, time.Hour, claim(t, s, alice, 1, 1).Leased...)
+		f.plan("replay", lostReply, fault{do: func() {
+			settle(t, s, dispatch.Succeeded, 0, claim(t, s, alice, 2, 1).Leased...)
+		}})
+		r, err := s.ReplayTasks(t.Context(), mail, []dispatch.Replay{{ID: "a", NewID: "x"}, {ID: "none", NewID: "y"}})
+		if err != nil || !slices.Equal(r.Replayed, []bool{true, false}) {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		sound(t, s, mail)
+	})
+}

@@ -4,20 +4,33 @@
 -- KEYS[3] tasks  hash  task ID -> record
 -- KEYS[4] state  hash  task ID -> progress
 -- KEYS[5] meta   hash  settings and counters of the queue
+-- KEYS[6] memo   string the caller's last call of its lane: number, answer; see enqueue
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] bytes  of records after which no further task is replayed
--- ARGV[3..] repeated: task ID, the ID that it gets, which no other call ever gives; '' = it keeps its own
+-- ARGV[3] number of this call, rising per memo
+-- ARGV[4..] repeated: task ID, the ID that it gets, which no other call ever gives; '' = it keeps its own
 -- returns {how many tasks were read, moved 0 | 1, ms until the earliest task is due or -1, one digit per task read:
 --          1 it waits again, by this run or under its new ID by an earlier one, 0 it is not dead, or the new ID exists}
+--         | {-1} a call with a higher number has run
 -- keeps   every ID of tasks is in exactly one of due, leased, done, dead, cancelled
 -- cost    O(tasks * log n)
 local now = clock(ARGV[1])
 local limit, instant = tonumber(ARGV[2]), string.format('%d', now)
+
+-- A call that was sent twice: the same answer, whatever has become of the tasks meanwhile.
+local last, answered = string.match(redis.call('GET', KEYS[6]) or '', '^(%d+) (%d+)$')
+if last == ARGV[3] then
+  local first = untilFirst(KEYS[2], now)
+  return {#answered, 1, first, answered}
+elseif last and tonumber(last) > tonumber(ARGV[3]) then
+  return {-1}
+end
+
 local before = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
 -- A new stamp: a purge that has begun before now does not mean what waits from now on.
 local generation = tonumber(redis.call('HGET', KEYS[5], 'generation') or 1)
 local given = {}
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   given[#given + 1] = ARGV[i]
 end
 local expiries = redis.call('ZMSCORE', KEYS[1], unpack(given))
@@ -25,7 +38,7 @@ local expiries = redis.call('ZMSCORE', KEYS[1], unpack(given))
 -- Decide everything first; records are read once it is known that they are not too many.
 local codes, old, targets, left, due, taken, size, moved = {}, {}, {}, {}, {}, {}, 0, 0
 for i, id in ipairs(given) do
-  local new = ARGV[2 * i + 2]
+  local new = ARGV[2 * i + 3]
   local length = redis.call('HSTRLEN', KEYS[3], id)
   if size > 0 and size + length > limit then
     break
@@ -62,6 +75,7 @@ if #old > 0 then
     redis.call('HDEL', KEYS[3], unpack(left))
   end
   redis.call('ZADD', KEYS[2], unpack(due))
+  redis.call('SET', KEYS[6], ARGV[3] .. ' ' .. table.concat(codes), 'PX', 60000)
   if not before or now < tonumber(before) then
     moved = 1
   end

@@ -65,7 +65,13 @@ func (r *random) replaySome() {
 	r.did("replay %v", tasks)
 	var want dispatch.ReplayReply
 	var err error
-	got := sent(r, by("replay", func(bool) { want = r.model.replay(tasks) }), func() (got dispatch.ReplayReply) {
+	got := sent(r, by("replay", func(again bool) {
+		if again && slices.Contains(want.Replayed, true) {
+			want.Moved, want.Wait = true, max(r.model.headWait(), 0)
+			return
+		}
+		want = r.model.replay(tasks)
+	}), func() (got dispatch.ReplayReply) {
 		got, err = r.store.ReplayTasks(r.ctx, queue, tasks)
 		return got
 	})
