@@ -111,7 +111,7 @@ func (f *field) parseSpan(part, span string, stepped bool) (lo, hi int, err erro
 // value reads a number or a name.
 func (f *field) value(text string) (int, bool) {
 	for i, name := range f.names {
-		if strings.EqualFold(text, name) {
+		if len(text) == len(name) && strings.EqualFold(text, name) { // "ſ" folds to "s", and is longer
 			return f.min + i, true
 		}
 	}
