@@ -8,8 +8,8 @@ import (
 )
 
 // duplicates counts attempts that a receiver saw although it had seen one before that did not ask for another: one whose worker died
-// or lost its lease, of which nobody knows the end, or which had succeeded before a failover forgot that. Repetitions that a failure or a release has asked for are none. The checker
-// takes less for a duplicate, as it also takes a lost lease for an explanation.
+// or lost its lease, of which nobody knows the end, or which had succeeded before a failover forgot that. Repetitions that a failure
+// or a release has asked for are none. The checker takes less for a duplicate, as it also takes a lost lease for an explanation.
 func duplicates(h *audit.History) int {
 	type attempt struct {
 		token   int64
