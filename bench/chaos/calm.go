@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -23,7 +24,7 @@ func queueNames(n int) []string {
 // theirs has failed that is not excused.
 func (r *Run) settleDown(ctx context.Context, u *users, excuse func(userCalled) bool) error {
 	if err := r.Recovered(ctx); err != nil {
-		return err
+		return errors.Join(u.Content(excuse), err)
 	}
 	return r.goHome(ctx, u, excuse)
 }
@@ -32,8 +33,5 @@ func (r *Run) settleDown(ctx context.Context, u *users, excuse func(userCalled) 
 func (r *Run) goHome(ctx context.Context, u *users, excuse func(userCalled) bool) error {
 	u.Leave()
 	r.Note("%v", u)
-	if err := r.Drain(ctx, 30*time.Second); err != nil {
-		return err
-	}
-	return u.Content(excuse)
+	return errors.Join(u.Content(excuse), r.Drain(ctx, 30*time.Second))
 }
