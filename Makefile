@@ -8,6 +8,7 @@ COUNT       ?= 6
 REF         ?= HEAD~1
 BENCH       ?= .
 FUZZTIME    ?= 20s
+SEED        ?= 0
 
 # A workspace file in or above this directory would undo the versions that each module pins.
 export GOWORK := off
@@ -15,7 +16,7 @@ export GOWORK := off
 # each runs a command in every module and stops at the first that fails.
 each = @for m in $(MODULES); do echo "$$m: $(1)"; (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test race redis lint vet staticcheck fuzz bench bench-compare quickstart tidy ci
+.PHONY: help test race redis lint vet staticcheck fuzz bench bench-compare chaos quickstart tidy ci
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -58,6 +59,9 @@ bench-compare: ## compare benchmarks beside the code with those of REF: make ben
 	  (cd "$$old/tree" && go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...) >> "$$old/before" || true; \
 	  go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./... >> "$$old/after"; \
 	done; $(BENCHSTAT) "$$old/before" "$$old/after"
+
+chaos: ## break everything, shortly; one seed: make chaos SEED=7
+	cd bench && go run ./chaos -all -quick -seed $(SEED)
 
 quickstart: ## run the first example
 	go run ./examples/quickstart
