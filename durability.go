@@ -10,7 +10,7 @@ import (
 //
 // With Replicas, a call that changes something (Enqueue and EnqueueMany, and all that change or end tasks, queues and cron
 // entries) returns only when so many replicas of the server that has it say that they have it too, in memory. When they do
-// not say so within Timeout, the error is ErrNotReplicated. The primary has what was asked for all the same, and nobody
+// not say so within Timeout, the error is ErrNotReplicated. The primary may have what was asked for all the same, and nobody
 // waits with it: workers may deliver a task before the replicas have it. So Durability bounds what an answer promises, and
 // not what happens.
 //

@@ -44,9 +44,10 @@ var (
 	// enqueue may be repeated with the ID that was returned with the error, and what cancels, runs, edits or deletes a task
 	// as it is.
 	ErrUncertain = errors.New("dispatch: outcome unknown")
-	// ErrNotReplicated is returned when the primary has done what was asked for and too few replicas have said in time that
-	// they have it too; see Durability. It is an ErrUncertain, and its calls are repeated as there: until a repetition gets
-	// another answer, a failover may undo what was done.
+	// ErrNotReplicated is returned when too few replicas have said in time that they have what the primary has; see
+	// Durability. The primary has done what was asked for or, where that takes several steps, at least one of them. It is an
+	// ErrUncertain, and its calls are repeated as there: until a repetition gets another answer, a failover may undo what was
+	// done.
 	ErrNotReplicated = fmt.Errorf("dispatch: not replicated in time: %w", ErrUncertain)
 	// ErrCancelled is the cause of a handler's context that ends because its task was cancelled.
 	ErrCancelled = errors.New("dispatch: task cancelled")

@@ -65,7 +65,7 @@ func (d *Dispatcher) sendSettles(queue string, batch []*settling) (stored bool) 
 	if !batch[0].swept { // a sweep is not alone with the queue, and needs no memory: the next one finds what it left
 		request.Seq = d.seq.Add(1)
 	}
-	request.Ended = batch[0].expired
+	request.Ended = batch[0].expired // as all of them are, or none: see loseLeases
 	request.Traffic = traffic(batch)
 	d.freeAhead(queue, batch)
 	unwatch := d.watchSettles(queue, batch)

@@ -54,8 +54,7 @@ func (c *Client) Tasks(ctx context.Context, queue string, f Filter) iter.Seq2[*T
 
 // DeleteTask removes a task in whatever state, or returns ErrTaskNotFound. What an attempt that runs reports is discarded,
 // and it is not repeated; its context ends with ErrLeaseLost when its worker notices, within a heartbeat. CancelTask ends
-// it at once. The name of a named task stays taken for the dedup window. When the answer of the store is lost, the call is
-// repeated, and may then return ErrTaskNotFound for a task that it has deleted.
+// it at once. The name of a named task stays taken for the dedup window.
 func (c *Client) DeleteTask(ctx context.Context, queue string, id TaskID) error {
 	if err := validateTaskName(queue, id); err != nil {
 		return err

@@ -18,7 +18,7 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.names, k.cancelled, k.meta, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.cancel, keys,
 		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress,
 		s.endedChannel(), queue, number)

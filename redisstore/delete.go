@@ -26,7 +26,7 @@ func (s *Store) deletePart(ctx context.Context, queue string, ids []dispatch.Tas
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta, s.callMemo(queue, lane)}
 	args := []any{s.now(), ms(o.Tombstone), flag(o.DeadOnly), maxScriptBytes, s.endedChannel(), queue, number}
 	for _, id := range ids {
 		args = append(args, string(id))

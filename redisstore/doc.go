@@ -40,18 +40,17 @@
 //
 // Each transition is one file in lua/ and one Go file. A script decides everything before its first write, after which
 // nothing can fail, because Redis does not roll back. Enqueue, the creation of a queue and the storing of a cron entry
-// begin with a write that a full server refuses; all others begin with a removal, which a full server never refuses, so
-// that it can be drained. Such a removal may remove nothing, and is there to come first. No script touches a key again that it has
+// begin with a write that a full server refuses; all others begin with a removal, or with PEXPIRE, which a full server never refuses,
+// so that it can be drained. Such a removal may remove nothing, and is there to come first. No script touches a key again that it has
 // emptied: while the slot of its keys moves to another master of a cluster, that command would be refused, and half of a transition
-// would stay. A script that runs twice for one call does no harm: enqueue, edit, run, cancel, claim and settle are numbered
-// and answer the same, extend goes by the lease, what is done to a cron entry by its revision, and a replay under new
-// IDs by these.
+// would stay. A script that runs twice for one call does no harm: claims, settles, and what changes tasks or queues for a client, are
+// numbered and answer the same, extend goes by the lease, and what is done to a cron entry by its revision.
 //
 // # What this does not promise
 //
 // Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them, unless
-// a dispatch.Durability asks for replicas. What was lost that way may also come back: a task that had succeeded may run again. Fencing tokens still rise, because
-// they follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep
+// a dispatch.Durability asks for replicas. What was lost that way may also come back: a task that had succeeded may run
+// again. Fencing tokens still rise, because they follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep
 // apart what they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One
 // queue is one slot, and so one core of one master. Versions of Redis before 7.0 are not tested.
 package redisstore

@@ -35,7 +35,7 @@ func (s *Store) EditTask(ctx context.Context, queue string, id dispatch.TaskID, 
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.tasks, k.meta, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.tasks, k.meta, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.edit, keys, number, string(id), record, record[:stampBytes]+edited)
 	switch {
 	case err != nil:

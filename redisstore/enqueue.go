@@ -32,7 +32,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		args = append(args, (*string)(&tasks[i].ID), &records[i]) // pointers cost no allocation each
 	}
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
 	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
 	if err != nil && !unconfirmed {

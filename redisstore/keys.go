@@ -25,9 +25,9 @@ func (s *Store) queueKeys(queue string) queueKeys {
 	}
 }
 
-// enqueueMemo holds the last enqueue or edit of a lane of this store to a queue, claimMemo and settleMemo a worker's last claim
+// callMemo holds the last numbered call of a lane of this store to a queue, claimMemo and settleMemo a worker's last claim
 // and settle of a queue, all with a time to live.
-func (s *Store) enqueueMemo(queue string, lane int) string {
+func (s *Store) callMemo(queue string, lane int) string {
 	return s.prefix + ":{" + queue + "}:stored:" + s.lanes.name + "-" + strconv.Itoa(lane)
 }
 

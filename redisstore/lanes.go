@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// lanes number the calls of one store that enqueue, edit, run or cancel tasks, so that one that runs twice is known:
+// lanes number the calls of one store that change tasks or queues for a client, so that one that runs twice is known:
 // the second run may come when the tasks of the first have long been worked off. A call has its lane to itself, and the
 // numbers in a lane rise.
 type lanes struct {

@@ -37,6 +37,10 @@ func TestNoScriptTouchesAKeyThatItHasEmptied(t *testing.T) {
 		t.Parallel()
 		storetest.Run(t, harness(b))
 	})
+	t.Run("repairs", func(t *testing.T) {
+		t.Parallel()
+		repairsTorn(t, b)
+	})
 	t.Run("everything", func(t *testing.T) {
 		t.Parallel()
 		workOnEverything(t, b.open(t))

@@ -16,7 +16,7 @@ func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Dura
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(name)
-	keys := []string{k.due, k.meta, s.enqueueMemo(name, lane)}
+	keys := []string{k.due, k.meta, s.callMemo(name, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.purge, keys, number, ms(tombstone))
 	switch {
 	case err != nil:

@@ -42,7 +42,7 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	interval, burst, concurrent := limitArgs(&q)
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
-	keys := []string{s.queueKeys(q.Name).meta, s.enqueueMemo(q.Name, lane)}
+	keys := []string{s.queueKeys(q.Name).meta, s.callMemo(q.Name, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, keys,
 		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL),
 		number)

@@ -49,6 +49,12 @@ var tornCases = []torn{
 		p.HSet(ctx, k.leases, "c", "1 ghost 1 1")
 		p.ZAdd(ctx, k.dead, redis.Z{Score: 1, Member: "c"})
 	}, "waiting running succeeded", "waiting running succeeded"},
+	{"the only entry of an index goes, and another comes", func(ctx context.Context, p redis.Pipeliner, k queueKeys) {
+		p.ZAdd(ctx, k.done, redis.Z{Score: 1e15, Member: "a"})
+		p.ZRem(ctx, k.leased, "b")
+		p.HDel(ctx, k.leases, "b")
+		p.ZAdd(ctx, k.dead, redis.Z{Score: 1, Member: "nothing"}) // or the numbers would be right
+	}, "succeeded waiting succeeded", "succeeded waiting succeeded"},
 	{"evicted leases", func(ctx context.Context, p redis.Pipeliner, k queueKeys) { p.Del(ctx, k.leases) },
 		"waiting running succeeded", "waiting waiting succeeded"},
 	{"evicted records", func(ctx context.Context, p redis.Pipeliner, k queueKeys) { p.Del(ctx, k.tasks) },
@@ -59,45 +65,50 @@ var tornCases = []torn{
 
 // Look, by which the leader visits one queue after the other, repairs what it finds torn.
 func TestTornEntriesAreRepaired(t *testing.T) {
-	onTwo(t, func(t *testing.T, b backend) {
-		for _, c := range tornCases {
-			t.Run(c.name, func(t *testing.T) {
-				s, ctx := b.open(t), t.Context()
-				k := s.queueKeys(mail)
-				const leaseTime = 300 * time.Millisecond
-				put(t, s, "c")
-				r := claim(t, s, alice, 1, 1)
-				settle(t, s, dispatch.Succeeded, time.Hour, r.Leased...)
-				brief := task("b")
-				brief.Timeout = leaseTime
-				enqueue(t, s, brief)
-				request := claimRequest(alice, 2, 1)
-				request.Grace = time.Millisecond
-				r, err := s.Claim(ctx, request)
-				ok(t, err)
-				put(t, s, "a")
-				_, err = s.client.TxPipelined(ctx, func(p redis.Pipeliner) error { c.tear(ctx, p, k); return nil })
-				ok(t, err)
-				look(t, s)
-				if got := states(t, s); got != c.want {
-					t.Errorf("got %s, want %s", got, c.want)
-				}
-				s.advance(leaseTime + 100*time.Millisecond)
-				look(t, s)
-				if got := states(t, s); got != c.later {
-					t.Errorf("when the lease was over: got %s, want %s", got, c.later)
-				}
-				sound(t, s, mail)
-				if _, again, err := s.look(ctx, mail); again || err != nil {
-					t.Errorf("it is torn still: %v, %v", again, err)
-				}
-				held, err := s.Holds(ctx, mail, []dispatch.Held{{ID: "b", Lease: r.Leased[0].Lease}})
-				if wants := strings.Contains(c.later, "running"); err != nil || held[0] != wants {
-					t.Errorf("the lease is held: %v, %v", held, err)
-				}
-			})
-		}
-	})
+	onTwo(t, repairsTorn)
+}
+
+// repairsTorn runs all cases on a back end.
+func repairsTorn(t *testing.T, b backend) {
+	for _, c := range tornCases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, b) })
+	}
+}
+
+func (c torn) run(t *testing.T, b backend) {
+	s, ctx := b.open(t), t.Context()
+	k := s.queueKeys(mail)
+	const leaseTime = 300 * time.Millisecond
+	put(t, s, "c")
+	r := claim(t, s, alice, 1, 1)
+	settle(t, s, dispatch.Succeeded, time.Hour, r.Leased...)
+	brief := task("b")
+	brief.Timeout = leaseTime
+	enqueue(t, s, brief)
+	request := claimRequest(alice, 2, 1)
+	request.Grace = time.Millisecond
+	r, err := s.Claim(ctx, request)
+	ok(t, err)
+	put(t, s, "a")
+	_, err = s.client.TxPipelined(ctx, func(p redis.Pipeliner) error { c.tear(ctx, p, k); return nil })
+	ok(t, err)
+	look(t, s)
+	if got := states(t, s); got != c.want {
+		t.Errorf("got %s, want %s", got, c.want)
+	}
+	s.advance(leaseTime + 100*time.Millisecond)
+	look(t, s)
+	if got := states(t, s); got != c.later {
+		t.Errorf("when the lease was over: got %s, want %s", got, c.later)
+	}
+	sound(t, s, mail)
+	if _, again, err := s.look(ctx, mail); again || err != nil {
+		t.Errorf("it is torn still: %v, %v", again, err)
+	}
+	held, err := s.Holds(ctx, mail, []dispatch.Held{{ID: "b", Lease: r.Leased[0].Lease}})
+	if wants := strings.Contains(c.later, "running"); err != nil || held[0] != wants {
+		t.Errorf("the lease is held: %v, %v", held, err)
+	}
 }
 
 // What was repaired twice, or in a queue that is not there, is no error.

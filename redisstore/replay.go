@@ -34,7 +34,7 @@ func (s *Store) replayPart(ctx context.Context, queue string, tasks []dispatch.R
 		}
 	}
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, mode, s.scripts.replay, []string{k.dead, k.due, k.tasks, k.state, k.meta, s.enqueueMemo(queue, lane)}, args...)
+	v, err := s.run(ctx, mode, s.scripts.replay, []string{k.dead, k.due, k.tasks, k.state, k.meta, s.callMemo(queue, lane)}, args...)
 	if err != nil {
 		return out, err
 	}

@@ -12,7 +12,7 @@ func (s *Store) RescheduleTask(ctx context.Context, queue string, t dispatch.Tas
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	v, err := s.run(ctx, evenUncertain, s.scripts.reschedule, []string{k.due, k.tasks, k.meta, s.enqueueMemo(queue, lane)},
+	v, err := s.run(ctx, evenUncertain, s.scripts.reschedule, []string{k.due, k.tasks, k.meta, s.callMemo(queue, lane)},
 		s.now(), string(t.ID), dueArg(&t), number)
 	if err != nil {
 		return dispatch.EnqueueReply{}, err

@@ -15,7 +15,7 @@ func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(queue)
-	keys := []string{k.due, k.leased, k.leases, k.tasks, k.meta, s.enqueueMemo(queue, lane)}
+	keys := []string{k.due, k.leased, k.leases, k.tasks, k.meta, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, keys, s.now(), string(id), number)
 	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
 	if err != nil && !unconfirmed {

@@ -20,7 +20,7 @@ func (s *Store) Settle(ctx context.Context, r dispatch.SettleRequest) (dispatch.
 	}
 	args := make([]any, 7, 7+3*len(r.Items))
 	args[0], args[1] = s.now(), r.Seq
-	if r.Ended {
+	if r.Ended { // a sweep, which has no number
 		args[1] = -1
 	}
 	args[2], args[3], args[4] = r.Traffic.Sent, r.Traffic.Failed, r.Traffic.Congested

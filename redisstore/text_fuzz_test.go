@@ -83,7 +83,7 @@ func FuzzQueueKeys(f *testing.F) {
 		for _, q := range slices.Compact(queues) {
 			k := s.queueKeys(q)
 			add(q, q, k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta)
-			add(q, q, s.enqueueMemo(q, int(lane)), s.enqueueMemo(q, int(lane)+1))
+			add(q, q, s.callMemo(q, int(lane)), s.callMemo(q, int(lane)+1))
 			for _, id := range slices.Compact(slices.Clone(workers)) {
 				add(q, q, s.claimMemo(q, id), s.settleMemo(q, id))
 			}

@@ -98,9 +98,14 @@ func (c *Client) act(what, queue string, id dispatch.TaskID) {
 
 // ended writes that an operator has ended a task, or all of a queue, or may have. Not found is what a repeated call may be answered.
 func (c *Client) ended(queue string, id dispatch.TaskID, how string, err error) {
-	if err == nil || isUncertain(err) || errors.Is(err, dispatch.ErrTaskNotFound) {
-		c.log.Append(audit.Event{Kind: audit.KindOutcome, Queue: queue, ID: string(id), Outcome: how})
+	e := audit.Event{Kind: audit.KindOutcome, Queue: queue, ID: string(id), Outcome: how}
+	switch {
+	case isUncertain(err):
+		e.Result = audit.AckUncertain
+	case err != nil && !errors.Is(err, dispatch.ErrTaskNotFound):
+		return
 	}
+	c.log.Append(e)
 }
 
 // ask writes what is about to be asked for. A task without an ID of its own gets one only meanwhile, so that only what named tasks

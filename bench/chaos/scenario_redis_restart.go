@@ -15,8 +15,8 @@ func redisRestart() Scenario {
 		Doc: "a server with an AOF is restarted under load and loads for a while, knows no script afterwards, and then is a replica " +
 			"of nobody for a while: no call of a user fails, and nothing is done twice",
 		AOF: true,
-		// A small data set loads too fast for anybody to be told LOADING.
-		Args:  []string{"--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"},
+		// A small data set loads too fast for anybody to be told LOADING; a few hundred keys must be there well within a user's 5 s.
+		Args:  []string{"--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"},
 		Bound: Bound{Recovery: 3 * time.Second},
 		Run:   runRedisRestart,
 	}

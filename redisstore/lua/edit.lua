@@ -2,7 +2,7 @@
 -- KEYS[1] due    zset  score = due ms
 -- KEYS[2] tasks  hash  task ID -> record
 -- KEYS[3] meta   hash  settings and counters of the queue
--- KEYS[4] memo   string the caller's last call that stored something: number, one digit per task; see enqueue
+-- KEYS[4] memo   string the caller's last call: number, one digit per task; see enqueue
 -- ARGV[1] number of this call, rising per memo
 -- ARGV[2] ID     of the task
 -- ARGV[3] read   the record that was read

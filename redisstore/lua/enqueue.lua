@@ -7,7 +7,7 @@
 -- KEYS[6] done   zset  succeeded and retained, score = expiry ms
 -- KEYS[7] dead   zset  dead and retained, score = expiry ms
 -- KEYS[8] cancelled zset and retained, score = expiry ms
--- KEYS[9] memo   string the caller's last call that stored something: number, one digit per task
+-- KEYS[9] memo   string the caller's last call: number, one digit per task
 -- ARGV[1] now    ms; '' = server TIME
 -- ARGV[2] config settings for a queue that does not exist; '' = refuse the call
 -- ARGV[3] number of this call, rising per memo

@@ -64,6 +64,13 @@ for i = 3, #ARGV do
 end
 
 redis.call('ZREM', KEYS[1], '') -- the first write is a removal, which memory pressure never refuses
+-- What is to be there comes before what is to go, or an index could be empty in between.
+if #due > 0 then
+  redis.call('ZADD', KEYS[1], unpack(due))
+end
+if #ends > 0 then
+  redis.call('ZADD', KEYS[2], unpack(ends))
+end
 for _, zset in ipairs({KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[8]}) do
   if #surplus[zset] > 0 then
     redis.call('ZREM', zset, unpack(surplus[zset]))
@@ -74,11 +81,5 @@ if #unleased > 0 then
 end
 if #worn > 0 then
   redis.call('HDEL', KEYS[5], unpack(worn))
-end
-if #due > 0 then
-  redis.call('ZADD', KEYS[1], unpack(due))
-end
-if #ends > 0 then
-  redis.call('ZADD', KEYS[2], unpack(ends))
 end
 return repaired

@@ -33,7 +33,7 @@ for i = 8, #ARGV, 3 do
   ids[#ids + 1] = ARGV[i]
 end
 local leases = redis.call('HMGET', KEYS[3], unpack(ids))
-forgetOpen(ARGV[2] == '-1' and ids or {}, leases, KEYS[2], now)
+if ARGV[2] == '-1' then forgetOpen(ids, leases, KEYS[2], now) end
 
 -- A settle that was sent twice: the same answer. Its leases were closed, so who finds all of them was not sent before.
 local current = 0
