@@ -158,7 +158,7 @@ var plants = []plant{
 	{
 		name: "sweep-without-recheck", // what was read as expired is settled, whoever has it by then
 		file: "redisstore/lua/settle.lua", scenario: "sweeper-race",
-		old: "forgetOpen(ARGV[2] == '-1' and ids or {}, leases, KEYS[2], now)",
+		old: "if ARGV[2] == '-1' then forgetOpen(ids, leases, KEYS[2], now) end",
 		new: "if ARGV[2] == '-1' then for n = 1, #ids do leases[n] = leases[n] and ARGV[3 * n + 6] end end",
 	},
 	{
