@@ -198,7 +198,7 @@ func TestRandom(t *testing.T) {
 			{"limits", storetest.RandomOptions{Limits: true}},
 			{"repeated", storetest.RandomOptions{Repeat: true}},
 			{"limits and repeated", storetest.RandomOptions{Limits: true, Repeat: true}},
-			{"clients", storetest.RandomOptions{Clients: 3, Repeat: true, Limits: true, Steps: 150}},
+			{"clients", storetest.RandomOptions{Clients: 3, Repeat: true, Limits: true, Steps: 100}},
 		} {
 			t.Run(b.name+"/"+v.name, func(t *testing.T) {
 				t.Parallel()

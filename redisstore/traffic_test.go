@@ -23,7 +23,10 @@ import (
 // answers say, or gone once, and the counters agree. DISPATCH_TEST_SEED=… makes the same calls, though not at the same moments.
 func TestAdministrationUnderTraffic(t *testing.T) {
 	t.Parallel()
-	for _, b := range backends(t)[1:] {
+	for _, b := range backends(t) {
+		if b.name != "redis" && b.name != "masters" {
+			continue // real ones; what a strict one refuses other tests find
+		}
 		for name, purges := range map[string]bool{"all tasks stay known": false, "with purges": true} {
 			t.Run(b.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -36,7 +39,7 @@ func TestAdministrationUnderTraffic(t *testing.T) {
 const (
 	producers      = 2
 	trafficWorkers = 3
-	callsEach      = 30  // of each operator
+	callsEach      = 20  // of each operator
 	backlog        = 100 // tasks that wait; with more the producers pause
 )
 
