@@ -159,7 +159,7 @@ func TestLastOfEverything(t *testing.T) {
 	if len(ticks) != 100 || !ticks[99].Equal(end.Add(-59*time.Second)) || total < 5_258_000_000 || total > 5_260_000_000 {
 		t.Errorf("%d of %d ticks, up to %v", len(ticks), total, ticks[len(ticks)-1])
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	t.Logf("took %v", time.Since(start))
