@@ -25,6 +25,7 @@ func runAOFKill(ctx context.Context, r *Run) error {
 		return err
 	}
 	node := r.Set.Primary()
+	var away absences
 	u := r.Users(ctx, r.Client(), anyCall, 5*time.Millisecond, queueNames(12)...)
 	for range Pick(r, 3, 25) {
 		if !Sleep(ctx, time.Duration(700+r.Rand.IntN(1500))*time.Millisecond) {
@@ -33,7 +34,7 @@ func runAOFKill(ctx context.Context, r *Run) error {
 		if err := afterFsync(ctx, node); err != nil {
 			return err
 		}
-		before := len(u.Calls(failed))
+		begun := time.Now()
 		r.Fault("kill", node.Addr())
 		node.Kill()
 		if !Sleep(ctx, time.Duration(r.Rand.IntN(1000))*time.Millisecond) {
@@ -42,12 +43,12 @@ func runAOFKill(ctx context.Context, r *Run) error {
 		if err := node.Restart(); err != nil {
 			return err
 		}
+		away.add(r, begun)
 		if err := r.Recovered(ctx); err != nil {
 			return err
 		}
-		r.Note("%d calls failed meanwhile", len(u.Calls(failed))-before)
 	}
-	return r.settleDown(ctx, u, nil)
+	return r.settleDown(ctx, u, away.excuse)
 }
 
 // afterFsync returns when no fsync of the AOF is under way. While one is, a server with appendfsync everysec holds back what it

@@ -37,10 +37,10 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 	loner := r.Users(ctx, r.Client(), postponing, time.Millisecond, loneQueue)
 	before := refusalsOf(r.Set.Nodes...)
 	for range Pick(r, 2, 12) { // there and back
-		if err := r.reshard(ctx, hot, time.Duration(300+r.Rand.IntN(150))*time.Millisecond); err != nil {
+		if err := r.reshard(ctx, hot, time.Duration(1800+r.Rand.IntN(500))*time.Millisecond); err != nil {
 			return err
 		}
-		if err := r.reshard(ctx, loneQueue, time.Duration(50+r.Rand.IntN(100))*time.Millisecond); err != nil {
+		if err := r.reshard(ctx, loneQueue, time.Duration(300+r.Rand.IntN(500))*time.Millisecond); err != nil {
 			return err
 		}
 		for _, queue := range []string{"~", queues[r.Rand.IntN(len(queues))], queues[r.Rand.IntN(len(queues))]} {
@@ -69,8 +69,8 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 // loneQueue has a single task that waits, so that its keys are empty whenever a script takes that out.
 const loneQueue = "lone"
 
-// reshard moves the slot of a queue to another master, at once or slowly, and waits until service is normal.
-func (r *Run) reshard(ctx context.Context, queue string, pause time.Duration) error {
+// reshard moves the slot of a queue to another master, at once or in a time, and waits until service is normal.
+func (r *Run) reshard(ctx context.Context, queue string, lasts time.Duration) error {
 	name := key(queue, "due")
 	slot, err := r.Set.Slot(name)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *Run) reshard(ctx context.Context, queue string, pause time.Duration) er
 	}
 	r.Fault("reshard", to.Addr())
 	begun := time.Now()
-	if pause > 0 {
-		err = r.reshardSlowly(ctx, slot, from, to, pause)
+	if lasts > 0 {
+		err = r.reshardSlowly(ctx, slot, from, to, lasts)
 	} else {
 		err = r.Set.MigrateSlot(slot, from, to)
 	}

@@ -16,7 +16,7 @@ func redisRestart() Scenario {
 			"of nobody for a while: no call of a user fails, and nothing is done twice",
 		AOF: true,
 		// A small data set loads too fast for anybody to be told LOADING; a few hundred keys must be there well within a user's 5 s.
-		Args:  []string{"--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"},
+		Args:  []string{"--key-load-delay", "3000", "--loading-process-events-interval-bytes", "1024"},
 		Bound: Bound{Recovery: 3 * time.Second},
 		Run:   runRedisRestart,
 	}
@@ -26,12 +26,13 @@ func runRedisRestart(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, patient); err != nil {
 		return err
 	}
+	var away absences
 	u := r.Users(ctx, r.Client(), anyCall, 20*time.Millisecond, queueNames(12)...)
 	for range Pick(r, 1, 8) {
 		if !Sleep(ctx, time.Duration(1000+r.Rand.IntN(1000))*time.Millisecond) {
 			return context.Cause(ctx)
 		}
-		if err := r.restart(ctx); err != nil {
+		if err := r.restart(ctx, &away); err != nil {
 			return err
 		}
 		if !Sleep(ctx, time.Duration(500+r.Rand.IntN(500))*time.Millisecond) {
@@ -41,11 +42,11 @@ func runRedisRestart(ctx context.Context, r *Run) error {
 			return err
 		}
 	}
-	return r.settleDown(ctx, u, nil)
+	return r.settleDown(ctx, u, away.excuse)
 }
 
 // restart ends the server in order and starts it again.
-func (r *Run) restart(ctx context.Context) error {
+func (r *Run) restart(ctx context.Context, away *absences) error {
 	node := r.Set.Primary()
 	if err := rewriteAOF(ctx, node); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (r *Run) restart(ctx context.Context) error {
 	if err := node.Restart(); err != nil {
 		return err
 	}
-	r.Note("the server was away for %v", time.Since(begun))
+	away.add(r, begun)
 	if err := r.Recovered(ctx); err != nil {
 		return err
 	}

@@ -44,10 +44,10 @@ func (r *Run) otherMaster(than *servers.Node) (*servers.Node, error) {
 	return nil, fmt.Errorf("there are %d masters", len(masters))
 }
 
-// reshardSlowly moves a slot as redis-cli does, but pauses before each of its first keys. So for a while a queue has all its keys on
-// a master that asks before every command of a script whether it still has the key, and then some on either master, when
-// scripts are told TRYAGAIN.
-func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Node, pause time.Duration) error {
+// reshardSlowly moves a slot as redis-cli does, but pauses before its first keys, until it has lasted for a while. So at first a
+// queue has all its keys on a master that asks before every command of a script whether it still has the key, and then some on
+// either master, when scripts are told TRYAGAIN.
+func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Node, lasts time.Duration) error {
 	number := strconv.Itoa(slot)
 	host, port, _ := strings.Cut(to.Direct(), ":")
 	ids := map[*servers.Node]string{}
@@ -65,8 +65,8 @@ func (r *Run) reshardSlowly(ctx context.Context, slot int, from, to *servers.Nod
 		return err
 	}
 	const pauses = 6
-	for n := 0; ; n++ {
-		if n < pauses && !Sleep(ctx, pause) {
+	for begun := time.Now(); ; {
+		if time.Since(begun) < lasts && !Sleep(ctx, lasts/pauses) {
 			return context.Cause(ctx)
 		}
 		name, err := from.Command("CLUSTER", "GETKEYSINSLOT", number, "1")

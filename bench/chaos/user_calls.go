@@ -10,7 +10,7 @@ import (
 
 // userTimeout is that of the tasks of users: longer than any outage, so that no lease ends by one, and no longer, as that is how
 // long a task stays leased whose end a failover has forgotten.
-const userTimeout = 5 * time.Second
+const userTimeout = 10 * time.Second
 
 // anyCall is what a service does: half of its calls store tasks. The first one does, so that the queue is there for the others.
 func anyCall(ctx context.Context, v *visit) error {
