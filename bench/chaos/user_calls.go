@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -64,7 +65,7 @@ func (v *visit) several(ctx context.Context) error {
 	}
 	results, err := v.client.EnqueueMany(ctx, tasks)
 	for _, r := range results {
-		err = errors.Join(err, r.Err)
+		err = cmp.Or(err, r.Err)
 	}
 	return err
 }
