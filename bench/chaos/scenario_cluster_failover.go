@@ -45,6 +45,9 @@ func runClusterFailover(ctx context.Context, r *Run) error {
 	return r.settleDown(ctx, u, nil)
 }
 
+// healthyLag is how long what a master has acknowledged may be on its way to its replica, on a machine that is busy.
+const healthyLag = 200 * time.Millisecond
+
 // failOver has the replica of a random master take its place.
 func (r *Run) failOver(ctx context.Context, how servers.Failover, queues []string) error {
 	old, err := r.otherMaster(nil)
@@ -69,7 +72,7 @@ func (r *Run) failOver(ctx context.Context, how servers.Failover, queues []strin
 		if err := awaitReplica(ctx, old); err != nil {
 			return err
 		}
-		r.MayForget(begun, time.Now().Add(lateWrite), true, hit)
+		r.MayForget(begun.Add(-healthyLag), time.Now().Add(lateWrite), true, hit)
 		r.Allow(takeoverDuplicates)
 	}
 	r.Note("failover %q of %s to %s took %v", how, old.Addr(), replica.Addr(), time.Since(begun))
