@@ -119,11 +119,13 @@ var poisoners = []poisoner{
 	},
 }
 
+// badQueues are names that stand in the lists of the fleet.
+var badQueues = []string{"{~}", "a{b}", "", "no such queue", "\xff\x00", strings.Repeat("q", 100_000)}
+
 // poisonFleet puts bad values into what all queues share, and messages into the channels.
 func (h *hostile) poisonFleet(ctx context.Context, raw redis.UniversalClient) error {
-	bad := []string{"{~}", "a{b}", "", "no such queue", "\xff\x00", strings.Repeat("q", 100_000)}
 	_, err := raw.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, name := range bad {
+		for i, name := range badQueues {
 			p.ZAdd(ctx, key("~", "active"), redis.Z{Score: float64(i), Member: name})
 			p.ZAdd(ctx, key("~", "expiring"), redis.Z{Score: float64(i), Member: name})
 			p.SAdd(ctx, key("~", "queues"), name)
@@ -148,24 +150,21 @@ func (h *hostile) poisonFleet(ctx context.Context, raw redis.UniversalClient) er
 
 // clean takes away what was put in by hand and what it has spoiled.
 func (h *hostile) clean(ctx context.Context, raw redis.UniversalClient) error {
-	for _, part := range []string{"active", "expiring", "queues", "cron", "cron:next", "workers", "plan"} {
+	for _, part := range []string{"active", "expiring", "cron", "cron:next", "workers", "plan"} {
 		if err := raw.Del(ctx, key("~", part)).Err(); err != nil {
 			return err
 		}
 	}
-	for i := range 6 {
+	for i, name := range badQueues {
+		raw.SRem(ctx, key("~", "queues"), name)
 		raw.Del(ctx, key("~", "worker:ghost"+fmt.Sprint(i)))
 	}
 	for _, queue := range poisonedQueues {
+		raw.SRem(ctx, key("~", "queues"), queue)
 		for _, part := range []string{"due", "leased", "leases", "tasks", "state", "done", "dead", "cancelled", "names", "meta"} {
 			if err := raw.Del(ctx, key(queue, part)).Err(); err != nil {
 				return err
 			}
-		}
-	}
-	for _, queue := range []string{hostileFlow, tornQueue, probeQueue} {
-		if err := raw.SAdd(ctx, key("~", "queues"), queue).Err(); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -62,6 +62,11 @@ func ghostLease(id string) string {
 
 // tear enqueues tasks to a paused queue, tears one in each way and has the queue go on.
 func (h *hostile) tear(ctx context.Context, raw redis.UniversalClient) error {
+	for i := range 40 { // so that the leader, who looks at one queue in four seconds, needs minutes, unless it has reason to hurry
+		if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: fmt.Sprintf("spare-%d", i)}); err != nil {
+			return err
+		}
+	}
 	if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: tornQueue}); err != nil {
 		return err
 	}

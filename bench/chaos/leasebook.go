@@ -49,6 +49,22 @@ func (b *leaseBook) add(id dispatch.TaskID, op audit.Op) {
 	}
 }
 
+// claimed adds a claim to the tasks that it has leased; and to all if it was sent more than once, as it may have leased more.
+func (b *leaseBook) claimed(op audit.Op, leased []dispatch.Leased) {
+	for _, id := range b.tasks {
+		op.Got = 0
+		for i := range leased {
+			if l := &leased[i]; l.Task.ID == id {
+				op.Got = l.Lease.Token
+				b.event(audit.KindStart, l, "")
+			}
+		}
+		if op.Got != 0 || op.Repeated {
+			b.add(id, op)
+		}
+	}
+}
+
 // addToAll adds a call of which nobody knows which tasks it was about.
 func (b *leaseBook) addToAll(op audit.Op) {
 	for _, id := range b.tasks {

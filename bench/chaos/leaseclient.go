@@ -43,8 +43,9 @@ const (
 
 // run works until over says so.
 func (c *leaseClient) run(ctx context.Context, over func() bool) error {
+	c.disturb()
 	for !over() && ctx.Err() == nil {
-		if c.random.IntN(8) == 0 {
+		if c.random.IntN(6) == 0 {
 			c.disturb()
 		}
 		var err error
@@ -70,7 +71,7 @@ func (c *leaseClient) run(ctx context.Context, over func() bool) error {
 
 // disturb changes what the client's network does: it loses a part of the requests or of the replies, late or not.
 func (c *leaseClient) disturb() {
-	share, random := 0.3*c.random.Float64(), rand.New(rand.NewPCG(c.random.Uint64(), 0))
+	share, random := 0.05+0.3*c.random.Float64(), rand.New(rand.NewPCG(c.random.Uint64(), 0))
 	c.proxy.Lose(faultproxy.Loss{
 		Reply: c.random.IntN(2) == 0, Match: func(faultproxy.Request) bool { return random.Float64() < share },
 	})
@@ -100,11 +101,9 @@ func (c *leaseClient) claim(ctx context.Context) error {
 		reply, err := c.store.Claim(ctx, r)
 		switch {
 		case err == nil:
-			op.Return, op.Known = c.book.now(), true
+			op.Return, op.Known, op.Repeated = c.book.now(), true, r.Repeat
+			c.book.claimed(op, reply.Leased)
 			for _, l := range reply.Leased {
-				op.Got = l.Lease.Token
-				c.book.add(l.Task.ID, op)
-				c.book.event(audit.KindStart, &l, "")
 				c.held = append(c.held, heldLease{l, false})
 			}
 			return nil

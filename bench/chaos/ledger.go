@@ -1,10 +1,6 @@
 package main
 
-import (
-	"slices"
-
-	"github.com/dispatchkit/dispatch/bench/chaos/audit"
-)
+import "github.com/dispatchkit/dispatch/bench/chaos/audit"
 
 // ledgerView is what a scenario looks up in the ledger to judge what the checker does not know of.
 type ledgerView struct{ *audit.History }
@@ -31,11 +27,13 @@ func (l ledgerView) byTask(match func(audit.Event) bool) map[audit.TaskKey][]aud
 	return out
 }
 
-// killedAt is when a process was killed; false if it was not.
-func (l ledgerView) killedAt(who string) (at int64, killed bool) {
-	i := slices.IndexFunc(l.Events, func(e audit.Event) bool { return e.Fault == faultKill && e.Target == who })
-	if i < 0 {
-		return 0, false
+// kills are when processes were killed.
+func (l ledgerView) kills() map[string]int64 {
+	at := map[string]int64{}
+	for _, e := range l.Events {
+		if e.Kind == audit.KindFault && e.Fault == faultKill {
+			at[e.Target] = e.At
+		}
 	}
-	return l.Events[i].At, true
+	return at
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/dispatchkit/dispatch/bench/chaos/audit"
 )
@@ -24,6 +25,16 @@ type limitLog []limits
 // attemptSpan is when an attempt was leased and when its handler ran, in µs.
 type attemptSpan struct{ token, claimed, started, over int64 }
 
+// rateCurve is the highest rate that may have been in force, as a function of time.
+type rateCurve []ratePiece
+
+// ratePiece is a rate from an instant on, in µs, and how many attempts all earlier ones allow.
+type ratePiece struct {
+	from      int64
+	perSecond float64
+	before    float64
+}
+
 // limitUse is how far the attempts of a queue went to its limits.
 type limitUse struct {
 	attempts int
@@ -41,7 +52,7 @@ func (l limitLog) judge(queue string, ledger ledgerView) (limitUse, error) {
 		return use, nil
 	}
 	last := slices.MaxFunc(spans, func(a, b attemptSpan) int { return cmp.Compare(a.claimed, b.claimed) })
-	use.allowed = l.integral(spans[0].claimed, last.claimed)
+	use.allowed = l.curve().integral(spans[0].claimed, last.claimed)
 	if err := l.judgeConcurrency(queue, spans, &use); err != nil {
 		return use, err
 	}
@@ -51,7 +62,7 @@ func (l limitLog) judge(queue string, ledger ledgerView) (limitUse, error) {
 // spansOf are the attempts of a queue by their tokens. One that was killed was over then; one without an end is not over.
 func (l ledgerView) spansOf(queue string) []attemptSpan {
 	byToken := map[int64]*attemptSpan{}
-	who := map[int64]string{}
+	who, kills := map[int64]string{}, l.kills()
 	for _, e := range l.Events {
 		switch {
 		case e.Queue != queue || e.Token == 0:
@@ -65,7 +76,7 @@ func (l ledgerView) spansOf(queue string) []attemptSpan {
 	}
 	var spans []attemptSpan
 	for token, s := range byToken {
-		if at, killed := l.killedAt(who[token]); killed {
+		if at, killed := kills[who[token]]; killed {
 			s.over = min(s.over, max(at, s.started))
 		}
 		spans = append(spans, *s)
@@ -116,6 +127,7 @@ func (l limitLog) concurrencyAt(at int64) int {
 // judgeRate looks at every window that begins and ends with an attempt and has at most one change of the settings in it. A
 // bucket that is made smaller and larger again may be emptied twice, so longer windows say less.
 func (l limitLog) judgeRate(queue string, spans []attemptSpan) error {
+	curve := l.curve()
 	for i := range spans {
 		from := spans[i].claimed
 		for j := i + 1; j < len(spans); j++ {
@@ -124,7 +136,7 @@ func (l limitLog) judgeRate(queue string, spans []attemptSpan) error {
 			if changes > 1 || burst == 0 {
 				break
 			}
-			allowed := float64(burst) + l.integral(from, to)
+			allowed := float64(burst) + curve.integral(from, to)
 			if n := j - i + 1; float64(n) > allowed+1e-6 {
 				return fmt.Errorf("limits: %d attempts of queue %s were leased within %.1f ms, and %.1f were allowed, from token %d on",
 					n, queue, float64(to-from)/1000, allowed, spans[i].token)
@@ -137,11 +149,12 @@ func (l limitLog) judgeRate(queue string, spans []attemptSpan) error {
 // burstIn is the largest burst that may have been in force in a window, 0 if there was no rate, and how many changes came into
 // force in it or may have.
 func (l limitLog) burstIn(from, to int64) (burst, changes int) {
-	for i, e := range l {
-		if e.from > to || i+1 < len(l) && l[i+1].to < from {
-			continue
+	first := sort.Search(len(l)-1, func(i int) bool { return l[i+1].to >= from })
+	for i, e := range l[first:] {
+		if e.from > to {
+			break
 		}
-		if e.to >= from && i > 0 {
+		if e.to >= from && first+i > 0 {
 			changes++
 		}
 		if e.perSecond == 0 {
@@ -152,26 +165,31 @@ func (l limitLog) burstIn(from, to int64) (burst, changes int) {
 	return burst, changes
 }
 
-// integral is how many attempts the rates allowed between two times beside the bursts, at most.
-func (l limitLog) integral(from, to int64) float64 {
-	sum := 0.0
-	for i, e := range l {
-		begins, ends := e.to, to // surely in force
-		if i == 0 {
-			begins = from
+// curve is the highest of the rates: while a change is made, that before it or that after.
+func (l limitLog) curve() rateCurve {
+	var c rateCurve
+	add := func(from int64, perSecond float64) {
+		before := 0.0
+		if n := len(c); n > 0 {
+			before = c[n-1].before + float64(from-c[n-1].from)/1e6*c[n-1].perSecond
 		}
-		if i+1 < len(l) {
-			next := l[i+1]
-			ends = next.from
-			// While a change is made, the higher of two.
-			sum += overlapOf(from, to, next.from, next.to) * max(e.perSecond, next.perSecond)
-		}
-		sum += overlapOf(from, to, begins, ends) * e.perSecond
+		c = append(c, ratePiece{from, perSecond, before})
 	}
-	return sum
+	for i, e := range l {
+		if i == 0 {
+			add(e.from, e.perSecond) // there are no attempts before
+			continue
+		}
+		add(e.from, max(l[i-1].perSecond, e.perSecond))
+		add(e.to, e.perSecond)
+	}
+	return c
 }
 
-// overlapOf is how long two spans of time share, in seconds.
-func overlapOf(from, to, begin, end int64) float64 {
-	return float64(max(min(to, end)-max(from, begin), 0)) / 1e6
+// integral is how many attempts the rates allowed between two times beside the bursts.
+func (c rateCurve) integral(from, to int64) float64 { return c.until(to) - c.until(from) }
+
+func (c rateCurve) until(at int64) float64 {
+	i := sort.Search(len(c), func(i int) bool { return c[i].from > at }) - 1
+	return c[i].before + float64(at-c[i].from)/1e6*c[i].perSecond
 }

@@ -35,17 +35,20 @@ var dedupSteps = []dedupStep{
 	{name: "after the announcement", script: "announce", reply: true},
 }
 
-// dedupQueue has the tasks of the loads, and briefQueue those whose names are soon free again.
-const (
-	dedupQueue = "orders"
-	briefQueue = "brief"
-)
+// briefQueue has tasks whose names are soon free again.
+const briefQueue = "brief"
+
+// dedupLoad is a load, and whether its producer died after it had stored and before it had announced.
+type dedupLoad struct {
+	Load
+	unsaid bool
+}
 
 // dedupRun is a run of dedup-crash.
 type dedupRun struct {
 	*Run
 	book  scriptBook
-	loads []Load // all, to be repeated
+	loads []dedupLoad // all, to be repeated
 }
 
 func runDedupCrash(ctx context.Context, r *Run) error {
@@ -57,7 +60,7 @@ func runDedupCrash(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, WorkerConfig{}); err != nil {
 		return err
 	}
-	if _, err := r.client.Enqueue(ctx, Work{}.Task(dedupQueue)); err != nil {
+	if _, err := r.client.Enqueue(ctx, Work{}.Task(probeQueue)); err != nil {
 		return err
 	}
 	for range Pick(r, 1, 12) {
@@ -69,7 +72,11 @@ func runDedupCrash(ctx context.Context, r *Run) error {
 		}
 	}
 	for _, l := range d.loads {
-		if err := r.Produce(ctx, l); err != nil {
+		// What nobody has announced is announced by who enqueues to its queue later; for one queue a second.
+		if l.unsaid && !Sleep(ctx, 1100*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		if err := r.Produce(ctx, l.Load); err != nil {
 			return err
 		}
 	}
@@ -89,16 +96,19 @@ func (d *dedupRun) learn(q faultproxy.Request) bool { d.book.name(q); return fal
 // the dead may still be under way then.
 func (d *dedupRun) interrupt(ctx context.Context, step dedupStep, kill bool) error {
 	load := Load{
-		Queues: []string{dedupQueue}, Tasks: 40, Rate: 300, Batch: 1 + 4*d.Rand.IntN(2), Seed: d.Rand.Uint64(), NamedShare: 1,
+		Queues: []string{fmt.Sprintf("orders-%d", len(d.loads))}, Tasks: 40, Rate: 300, Batch: 1 + 4*d.Rand.IntN(2), Seed: d.Rand.Uint64(), NamedShare: 1,
 		Names: fmt.Sprintf("load%d", len(d.loads)), Work: 10 * time.Millisecond, DelayShare: 0.2, Delay: 500 * time.Millisecond,
 		Timeout: 20 * time.Second,
 	}
-	d.loads = append(d.loads, load)
+	d.loads = append(d.loads, dedupLoad{load, kill && step.script == "announce" && !step.reply})
 	proxy, err := d.Proxy()
 	if err != nil {
 		return err
 	}
 	left := 1 + d.Rand.IntN(max(1, 20/load.Batch)) // calls of the script until it is hit
+	if step.script == "announce" {
+		left = 1 // that of the first task of a queue; others need none as long as there is one before them
+	}
 	born, hit := make(chan *Process, 1), make(chan struct{})
 	proxy.Lose(faultproxy.Loss{Reply: step.reply, Times: 1, Match: func(q faultproxy.Request) bool {
 		if d.book.name(q) != step.script {
@@ -188,7 +198,7 @@ func (d *dedupRun) judge() error {
 	for _, l := range d.loads {
 		names += l.Tasks
 	}
-	ours := func(e audit.Event) bool { return e.Queue == dedupQueue && strings.HasPrefix(e.ID, "named-load") }
+	ours := func(e audit.Event) bool { return strings.HasPrefix(e.ID, "named-load") }
 	ran := 0
 	for task, starts := range ledger.starts() {
 		switch {

@@ -24,6 +24,9 @@ func leaseHistory() Scenario {
 	}
 }
 
+// leastWaves is how many waves of tasks there are, however slow the machine is.
+const leastWaves = 5
+
 func runLeaseHistory(ctx context.Context, r *Run) error {
 	var clients []*leaseClient
 	for i := range 5 {
@@ -42,7 +45,7 @@ func runLeaseHistory(ctx context.Context, r *Run) error {
 	}
 	var sum leaseTally
 	waves := 0
-	for until := time.Now().Add(Pick(r, 8*time.Second, 2*time.Minute)); time.Now().Before(until); waves++ {
+	for until := time.Now().Add(Pick(r, 8*time.Second, 2*time.Minute)); time.Now().Before(until) || waves < leastWaves; waves++ {
 		t, err := r.leaseWave(ctx, clients, waves)
 		if err != nil {
 			return err

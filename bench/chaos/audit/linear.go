@@ -28,6 +28,9 @@ type Op struct {
 	// Got is the token that a claim has leased the task under; 0 if it got nothing, which it may at any time, as the task may
 	// not be due.
 	Got int64
+	// Repeated says of a claim that its first answer was lost, and it was made again until there was one. That tells of what is still
+	// leased: so it may have leased the task, and lost it to somebody else before the answer.
+	Repeated bool
 	// Applied says whether a settle or an extend took effect.
 	Applied bool
 	// Known says whether there was an answer. Without one, Return, Got and Applied mean nothing: the call may have taken effect
@@ -104,6 +107,8 @@ func (s leaseState) claim(op Op) []any {
 	switch {
 	case !op.Known && free:
 		return []any{leaseState{current: hidden, last: s.last}}
+	case free && op.Repeated && op.Got == 0:
+		return []any{s, leaseState{current: hidden, last: s.last}}
 	case !op.Known || op.Got == 0:
 		return []any{s}
 	case free && op.Got > s.last:

@@ -18,6 +18,12 @@ func extended(client int, call, end, token int64, applied bool) Op {
 	return Op{Client: client, Call: call, Return: end, Kind: OpExtend, Token: token, Applied: applied, Known: true}
 }
 
+// repeated is a claim whose first answer was lost.
+func repeated(op Op) Op {
+	op.Repeated = true
+	return op
+}
+
 // unanswered is a call of which nobody knows what it did.
 func unanswered(op Op) Op {
 	op.Known, op.Return, op.Got, op.Applied = false, 0, 0, false
@@ -34,6 +40,11 @@ func TestLinearizable(t *testing.T) {
 		{"nothing", nil, true},
 		{"one life", []Op{claimed1(0, 0, 1, 5), extended(0, 2, 3, 5, true), settled1(0, 4, 5, 5, true, true), claimed1(1, 6, 7, 0)}, true},
 		{"a retry", []Op{claimed1(0, 0, 1, 5), settled1(0, 2, 3, 5, true, false), claimed1(1, 4, 5, 6), settled1(1, 6, 7, 6, true, true)}, true},
+		{"a repeated claim may have leased and lost the task", []Op{
+			repeated(claimed1(0, 0, 9, 0)), settled1(1, 3, 4, 5, true, false), claimed1(1, 5, 6, 7),
+		}, true},
+		{"a claim that was not repeated may not", []Op{claimed1(0, 0, 9, 0), settled1(1, 3, 4, 5, true, false)}, false},
+		{"a repeated claim leases nothing after its answer", []Op{repeated(claimed1(0, 0, 2, 0)), claimed1(1, 5, 6, 7), settled1(1, 8, 9, 5, true, false)}, false},
 		{"leased to two", []Op{claimed1(0, 0, 1, 5), claimed1(1, 2, 3, 6)}, false},
 		{"leased to two at once", []Op{claimed1(0, 0, 9, 5), claimed1(1, 0, 9, 6)}, false},
 		{"a token given out twice", []Op{claimed1(0, 0, 1, 5), settled1(0, 2, 3, 5, true, false), claimed1(1, 4, 5, 5)}, false},
