@@ -35,16 +35,17 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 		return err
 	}
 	loner := r.Users(ctx, r.Client(), postponing, time.Millisecond, loneQueue)
+	var away absences
 	before := refusalsOf(r.Set.Nodes...)
 	for range Pick(r, 2, 12) { // there and back
-		if err := r.reshard(ctx, hot, time.Duration(1800+r.Rand.IntN(500))*time.Millisecond); err != nil {
+		if err := r.reshard(ctx, &away, hot, time.Duration(2200+r.Rand.IntN(300))*time.Millisecond); err != nil {
 			return err
 		}
-		if err := r.reshard(ctx, loneQueue, time.Duration(300+r.Rand.IntN(500))*time.Millisecond); err != nil {
+		if err := r.reshard(ctx, &away, loneQueue, time.Duration(300+r.Rand.IntN(500))*time.Millisecond); err != nil {
 			return err
 		}
 		for _, queue := range []string{"~", queues[r.Rand.IntN(len(queues))], queues[r.Rand.IntN(len(queues))]} {
-			if err := r.reshard(ctx, queue, 0); err != nil {
+			if err := r.reshard(ctx, &away, queue, 0); err != nil {
 				return err
 			}
 		}
@@ -63,14 +64,14 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 			return err
 		}
 	}
-	return errors.Join(r.settleDown(ctx, u, nil), loner.Content(nil))
+	return errors.Join(r.settleDown(ctx, u, away.excuse), loner.Content(away.excuse))
 }
 
 // loneQueue has a single task that waits, so that its keys are empty whenever a script takes that out.
 const loneQueue = "lone"
 
 // reshard moves the slot of a queue to another master, at once or in a time, and waits until service is normal.
-func (r *Run) reshard(ctx context.Context, queue string, lasts time.Duration) error {
+func (r *Run) reshard(ctx context.Context, away *absences, queue string, lasts time.Duration) error {
 	name := key(queue, "due")
 	slot, err := r.Set.Slot(name)
 	if err != nil {
@@ -94,7 +95,8 @@ func (r *Run) reshard(ctx context.Context, queue string, lasts time.Duration) er
 	if err != nil {
 		return fmt.Errorf("slot %d of %s: %w", slot, queue, err)
 	}
-	r.Note("slot %d of %s moved from %s to %s in %v", slot, queue, from.Addr(), to.Addr(), time.Since(begun))
+	r.Note("slot %d of %s moved from %s to %s", slot, queue, from.Addr(), to.Addr())
+	away.add(r, begun)
 	if now, err := r.Set.MasterOf(name); err != nil || now != to {
 		return fmt.Errorf("slot %d is not on %s: %v", slot, to.Addr(), err)
 	}

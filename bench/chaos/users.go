@@ -116,20 +116,21 @@ func (u *users) String() string {
 		len(all), len(u.Calls(failed)), slowest.Round(time.Millisecond))
 }
 
-// absences are the times at which the server was away.
+// absences are the times at which users were kept waiting: the server was away, or what they asked for.
 type absences [][2]time.Time
 
 // add notes an absence that ends now.
 func (all *absences) add(r *Run, begun time.Time) {
 	ended := time.Now()
 	*all = append(*all, [2]time.Time{begun, ended})
-	r.Note("the server was away for %v", ended.Sub(begun))
+	r.Note("users were kept waiting for %v", ended.Sub(begun))
 }
 
-// excuse is for calls that have met a server which was away for more than half of their time: on a machine that is busy with
-// other things it may take so long to start.
+// excuse is for calls that were kept waiting for most of their time: on a machine that is busy with other things it may take so
+// long until a server has started.
 func (all absences) excuse(c userCalled) bool {
+	const most = userPatience * 7 / 10
 	return slices.ContainsFunc(all, func(a [2]time.Time) bool {
-		return a[1].Sub(a[0]) > userPatience/2 && c.ended.After(a[0]) && c.begun.Before(a[1])
+		return a[1].Sub(a[0]) > most && c.ended.After(a[0]) && c.begun.Before(a[1])
 	})
 }
