@@ -31,6 +31,9 @@ type alone struct {
 	back time.Time // of the old primary, as a replica
 }
 
+// settles is how long a replica may be slow to answer once its primary counts it again, on a machine that is busy.
+const settles = 500 * time.Millisecond
+
 func runFailoverWait(ctx context.Context, r *Run) error {
 	if _, err := r.Workers(ctx, 2, patient); err != nil {
 		return err
@@ -56,7 +59,7 @@ func runFailoverWait(ctx context.Context, r *Run) error {
 	}
 	notReplicated := func(c userCalled) bool {
 		return errors.Is(c.err, dispatch.ErrNotReplicated) && slices.ContainsFunc(times, func(a alone) bool {
-			return c.ended.After(a.paused) && c.begun.Before(a.back)
+			return c.ended.After(a.paused) && c.begun.Before(a.back.Add(settles))
 		})
 	}
 	if err := r.goHome(ctx, u, notReplicated); err != nil {
