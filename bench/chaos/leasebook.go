@@ -18,18 +18,20 @@ type leaseBook struct {
 	began time.Time
 	log   *audit.Log
 
-	mu      sync.Mutex
-	calls   map[dispatch.TaskID][]audit.Op
-	unknown int // calls that may still have no answer, as the search for an order is exponential in them
-	tally   leaseTally
+	mu    sync.Mutex
+	calls map[dispatch.TaskID][]audit.Op
+	// How many calls may still have no answer, as the search for an order is exponential in them; and how many claims, because one of
+	// these explains whatever is leased to nobody.
+	unknown, unknownClaims int
+	tally                  leaseTally
 }
 
 // leaseTally is what the calls of a run came to.
 type leaseTally struct{ Calls, Refused, Unanswered, Swept int }
 
-func newLeaseBook(queue string, log *audit.Log, tasks []dispatch.TaskID, unknown int) *leaseBook {
+func newLeaseBook(queue string, log *audit.Log, tasks []dispatch.TaskID) *leaseBook {
 	return &leaseBook{
-		queue: queue, tasks: tasks, began: time.Now(), log: log, calls: map[dispatch.TaskID][]audit.Op{}, unknown: unknown,
+		queue: queue, tasks: tasks, began: time.Now(), log: log, calls: map[dispatch.TaskID][]audit.Op{}, unknown: 6, unknownClaims: 1,
 	}
 }
 
@@ -49,7 +51,7 @@ func (b *leaseBook) add(id dispatch.TaskID, op audit.Op) {
 	}
 }
 
-// claimed adds a claim to the tasks that it has leased; and to all if it was sent more than once, as it may have leased more.
+// claimed adds a claim to the tasks that it has leased; and to all if it was made again, as it may have leased more.
 func (b *leaseBook) claimed(op audit.Op, leased []dispatch.Leased) {
 	for _, id := range b.tasks {
 		op.Got = 0
@@ -59,7 +61,7 @@ func (b *leaseBook) claimed(op audit.Op, leased []dispatch.Leased) {
 				b.event(audit.KindStart, l, "")
 			}
 		}
-		if op.Got != 0 || op.Repeated {
+		if op.Got != 0 || op.Again > 0 {
 			b.add(id, op)
 		}
 	}
@@ -72,12 +74,12 @@ func (b *leaseBook) addToAll(op audit.Op) {
 	}
 }
 
-// mayGiveUp says whether one more call may have no answer, and counts it.
-func (b *leaseBook) mayGiveUp() bool {
+// mayGiveUp says whether one more call, or claim, may have no answer, and counts it.
+func (b *leaseBook) mayGiveUp(left *int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.unknown--
-	return b.unknown >= 0
+	*left--
+	return *left >= 0
 }
 
 // event writes something about an attempt to the ledger.

@@ -81,7 +81,7 @@ func (c *leaseClient) disturb() {
 // bounded bounds a call; once in a while so that it may be given up before there is an answer.
 func (c *leaseClient) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := 5 * time.Second
-	if c.random.IntN(20) == 0 && c.book.mayGiveUp() {
+	if c.random.IntN(20) == 0 && c.book.mayGiveUp(&c.book.unknown) {
 		limit = time.Duration(1+c.random.IntN(30)) * time.Millisecond
 	}
 	return context.WithTimeout(ctx, limit)
@@ -98,10 +98,13 @@ func (c *leaseClient) claim(ctx context.Context) error {
 	c.seq++
 	r := dispatch.ClaimRequest{Queue: c.book.queue, Worker: c.worker, Seq: c.seq, Budget: 1 + c.random.IntN(3), Grace: leaseGrace}
 	for op := (audit.Op{Client: c.number, Call: c.book.now(), Kind: audit.OpClaim}); ; r.Repeat = true {
+		if r.Repeat {
+			op.Again = c.book.now()
+		}
 		reply, err := c.store.Claim(ctx, r)
 		switch {
 		case err == nil:
-			op.Return, op.Known, op.Repeated = c.book.now(), true, r.Repeat
+			op.Return, op.Known = c.book.now(), true
 			c.book.claimed(op, reply.Leased)
 			for _, l := range reply.Leased {
 				c.held = append(c.held, heldLease{l, false})
@@ -109,7 +112,7 @@ func (c *leaseClient) claim(ctx context.Context) error {
 			return nil
 		case !isUnanswered(err) || ctx.Err() != nil:
 			return err
-		case c.random.IntN(5) == 0 && c.book.mayGiveUp():
+		case c.random.IntN(20) == 0 && c.book.mayGiveUp(&c.book.unknownClaims):
 			c.book.addToAll(op)
 			c.worker, c.seq, c.held = c.worker+"x", 0, nil
 			return nil

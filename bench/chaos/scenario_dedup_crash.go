@@ -26,12 +26,13 @@ func dedupCrash() Scenario {
 type dedupStep struct {
 	name, script string
 	reply        bool // the script runs, and its reply is lost; otherwise the request is
+	unsaid       bool // what was stored has not been announced by then
 }
 
 var dedupSteps = []dedupStep{
 	{name: "before the script", script: "enqueue"},
-	{name: "after the script", script: "enqueue", reply: true},
-	{name: "before the announcement", script: "announce"},
+	{name: "after the script", script: "enqueue", reply: true, unsaid: true},
+	{name: "before the announcement", script: "announce", unsaid: true},
 	{name: "after the announcement", script: "announce", reply: true},
 }
 
@@ -100,7 +101,7 @@ func (d *dedupRun) interrupt(ctx context.Context, step dedupStep, kill bool) err
 		Names: fmt.Sprintf("load%d", len(d.loads)), Work: 10 * time.Millisecond, DelayShare: 0.2, Delay: 500 * time.Millisecond,
 		Timeout: 20 * time.Second,
 	}
-	d.loads = append(d.loads, dedupLoad{load, kill && step.script == "announce" && !step.reply})
+	d.loads = append(d.loads, dedupLoad{load, kill && step.unsaid})
 	proxy, err := d.Proxy()
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (r *Run) leaseWave(ctx context.Context, clients []*leaseClient, wave int) (
 		ids[i] = dispatch.TaskID(fmt.Sprintf("task-%d", i))
 		tasks[i].Task = dispatch.Task{ID: ids[i], Queue: queue, Kind: taskKind, Timeout: leaseFor}
 	}
-	book := newLeaseBook(queue, r.Log, ids, 6)
+	book := newLeaseBook(queue, r.Log, ids)
 	if _, err := r.store.Enqueue(ctx, queue, tasks, dispatch.EnqueueOptions{}); err != nil {
 		return leaseTally{}, err
 	}

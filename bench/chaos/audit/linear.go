@@ -28,9 +28,10 @@ type Op struct {
 	// Got is the token that a claim has leased the task under; 0 if it got nothing, which it may at any time, as the task may
 	// not be due.
 	Got int64
-	// Repeated says of a claim that its first answer was lost, and it was made again until there was one. That tells of what is still
-	// leased: so it may have leased the task, and lost it to somebody else before the answer.
-	Repeated bool
+	// Again is when a claim was made for the last time, whose earlier answers were lost; 0 is one that was made once. Its answer tells
+	// of all that it has leased and that is leased still. So if it got nothing, it may have leased the task before Again, and lost it to
+	// somebody else before Return.
+	Again int64
 	// Applied says whether a settle or an extend took effect.
 	Applied bool
 	// Known says whether there was an answer. Without one, Return, Got and Applied mean nothing: the call may have taken effect
@@ -47,16 +48,25 @@ var ErrUndecided = errors.New("audit: no answer within the time allowed")
 // answers. The task exists, and is leased to nobody, at the beginning. The search is exponential in the number of calls
 // without an answer; a limit of 0 is none.
 func Linearizable(ops []Op, limit time.Duration) (bool, error) {
-	history := make([]porcupine.Operation, len(ops))
+	var history []porcupine.Operation
+	add := func(s step, from, to int64) {
+		history = append(history, porcupine.Operation{ClientId: s.Client, Input: s, Call: from, Return: to})
+	}
 	for i, op := range ops {
 		if err := op.validate(); err != nil {
 			return false, fmt.Errorf("audit: call %d: %w", i, err)
 		}
-		end := op.Return
-		if !op.Known {
-			end = math.MaxInt64
+		s := step{Op: op, hidden: int64(-1 - i)}
+		switch {
+		case !op.Known:
+			add(s, op.Call, math.MaxInt64)
+		case op.Again > 0 && op.Got == 0:
+			add(s, op.Call, op.Again)
+			s.gone = true
+			add(s, op.Again+1, max(op.Return, op.Again+1)) // after the other: what touches in time is taken to overlap
+		default:
+			add(s, op.Call, op.Return)
 		}
-		history[i] = porcupine.Operation{ClientId: op.Client, Input: op, Call: op.Call, Return: end}
 	}
 	switch porcupine.CheckOperationsTimeout(register.ToModel(), history, limit) {
 	case porcupine.Ok:
@@ -73,46 +83,56 @@ func (op *Op) validate() error {
 		return fmt.Errorf("kind %q", op.Kind)
 	case op.Kind != OpClaim && op.Token <= 0:
 		return fmt.Errorf("%s without a token", op.Kind)
-	case op.Known && op.Return < op.Call:
+	case op.Known && (op.Return < op.Call || op.Again > op.Return || op.Again > 0 && op.Again < op.Call):
 		return fmt.Errorf("%s was answered before it was made", op.Kind)
 	}
 	return nil
 }
 
-// leaseState is the state of the model. current is the token of the lease: 0 is none, and hidden one that nobody has heard of yet, because
-// the answer to its claim was lost. last is the highest token that is known to have been given out.
+// step is one call in the model, or a part of one.
+type step struct {
+	Op
+	hidden int64 // below 0: stands for the token of this claim, if nobody has heard of it
+	gone   bool  // of a claim that was made again: only that it does not hold the task any more
+}
+
+// leaseState is the state of the model. current is the token of the lease: 0 is none, and below 0 one that nobody has heard of yet,
+// because the answer to its claim was lost. last is the highest token that is known to have been given out.
 type leaseState struct {
 	current, last int64
 	ended         bool
 }
-
-const hidden = -1
 
 // register is a task as a register of leases. A call without an answer that has never arrived is one that arrives after all
 // others: each has a step in every state.
 var register = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{leaseState{}} },
 	Step: func(state, input, _ any) []any {
-		s, op := state.(leaseState), input.(Op)
-		if op.Kind == OpClaim {
-			return s.claim(op)
+		s, c := state.(leaseState), input.(step)
+		if c.Kind == OpClaim {
+			return s.claim(c)
 		}
-		return s.use(op)
+		return s.use(c.Op)
 	},
 }
 
 // claim leases a task that is free under a token above all earlier ones.
-func (s leaseState) claim(op Op) []any {
+func (s leaseState) claim(c step) []any {
 	free := !s.ended && s.current == 0
+	unheard := leaseState{current: c.hidden, last: s.last}
 	switch {
-	case !op.Known && free:
-		return []any{leaseState{current: hidden, last: s.last}}
-	case free && op.Repeated && op.Got == 0:
-		return []any{s, leaseState{current: hidden, last: s.last}}
-	case !op.Known || op.Got == 0:
+	case c.gone && s.current == c.hidden:
+		return nil
+	case c.gone:
 		return []any{s}
-	case free && op.Got > s.last:
-		return []any{leaseState{current: op.Got, last: op.Got}}
+	case !c.Known && free:
+		return []any{unheard}
+	case c.Known && c.Again > 0 && c.Got == 0 && free:
+		return []any{s, unheard}
+	case !c.Known || c.Got == 0:
+		return []any{s}
+	case free && c.Got > s.last:
+		return []any{leaseState{current: c.Got, last: c.Got}}
 	}
 	return nil
 }
@@ -120,7 +140,7 @@ func (s leaseState) claim(op Op) []any {
 // use settles or extends a lease, and does nothing unless the token is the current one.
 func (s leaseState) use(op Op) []any {
 	// A hidden token may be any that is higher than all before, so also this one, or not.
-	mayHold := s.current == op.Token || s.current == hidden && op.Token > s.last
+	mayHold := s.current == op.Token || s.current < 0 && op.Token > s.last
 	mayMiss := s.current != op.Token
 	after := leaseState{current: op.Token, last: op.Token}
 	if op.Kind == OpSettle {

@@ -18,9 +18,9 @@ func extended(client int, call, end, token int64, applied bool) Op {
 	return Op{Client: client, Call: call, Return: end, Kind: OpExtend, Token: token, Applied: applied, Known: true}
 }
 
-// repeated is a claim whose first answer was lost.
-func repeated(op Op) Op {
-	op.Repeated = true
+// again is a claim whose earlier answers were lost.
+func again(op Op, at int64) Op {
+	op.Again = at
 	return op
 }
 
@@ -40,11 +40,14 @@ func TestLinearizable(t *testing.T) {
 		{"nothing", nil, true},
 		{"one life", []Op{claimed1(0, 0, 1, 5), extended(0, 2, 3, 5, true), settled1(0, 4, 5, 5, true, true), claimed1(1, 6, 7, 0)}, true},
 		{"a retry", []Op{claimed1(0, 0, 1, 5), settled1(0, 2, 3, 5, true, false), claimed1(1, 4, 5, 6), settled1(1, 6, 7, 6, true, true)}, true},
-		{"a repeated claim may have leased and lost the task", []Op{
-			repeated(claimed1(0, 0, 9, 0)), settled1(1, 3, 4, 5, true, false), claimed1(1, 5, 6, 7),
+		{"a claim that was made again may have leased and lost the task", []Op{
+			again(claimed1(0, 0, 9, 0), 6), settled1(1, 3, 4, 5, true, false), claimed1(1, 7, 8, 7),
 		}, true},
-		{"a claim that was not repeated may not", []Op{claimed1(0, 0, 9, 0), settled1(1, 3, 4, 5, true, false)}, false},
-		{"a repeated claim leases nothing after its answer", []Op{repeated(claimed1(0, 0, 2, 0)), claimed1(1, 5, 6, 7), settled1(1, 8, 9, 5, true, false)}, false},
+		{"it may have lost it while it was made again", []Op{again(claimed1(0, 0, 9, 0), 2), settled1(1, 3, 4, 5, true, false)}, true},
+		{"it may not hold it still", []Op{again(claimed1(0, 0, 4, 0), 2), settled1(1, 5, 6, 5, true, false)}, false},
+		{"it may have leased nothing", []Op{again(claimed1(0, 0, 4, 0), 2), claimed1(1, 5, 6, 7), settled1(1, 7, 8, 7, true, true)}, true},
+		{"it leases nothing after its answer", []Op{again(claimed1(0, 0, 2, 0), 1), claimed1(1, 5, 6, 7), settled1(1, 8, 9, 5, true, false)}, false},
+		{"a claim that was made once may not have", []Op{claimed1(0, 0, 9, 0), settled1(1, 3, 4, 5, true, false)}, false},
 		{"leased to two", []Op{claimed1(0, 0, 1, 5), claimed1(1, 2, 3, 6)}, false},
 		{"leased to two at once", []Op{claimed1(0, 0, 9, 5), claimed1(1, 0, 9, 6)}, false},
 		{"a token given out twice", []Op{claimed1(0, 0, 1, 5), settled1(0, 2, 3, 5, true, false), claimed1(1, 4, 5, 5)}, false},
