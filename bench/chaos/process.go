@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dispatchkit/dispatch/bench/chaos/faultproxy"
+	"github.com/dispatchkit/dispatch/internal/redistest"
 )
 
 // faultKill is what Process.Kill writes to the ledger.
@@ -69,7 +70,7 @@ func (r *Run) launch(ctx context.Context, c childConfig, own *faultproxy.Proxy) 
 		Who: c.Who, run: r, cmd: exec.Command(self, childFlag, string(config)), proxy: own,
 		ready: make(chan struct{}), done: make(chan struct{}),
 	}
-	p.cmd.Stderr, p.cmd.SysProcAttr = complaints, parentDeath()
+	p.cmd.Stderr, p.cmd.SysProcAttr = complaints, redistest.ParentDeath()
 	started := make(chan error, 1)
 	go p.keep(started)
 	if err := <-started; err != nil {
@@ -204,6 +205,14 @@ func (p *Process) Wait(ctx context.Context) error {
 		return fmt.Errorf("%s left goroutines: %s", p.Who, p.leak)
 	}
 	return nil
+}
+
+// Finish asks the process to stop in order and waits until it is gone.
+func (p *Process) Finish(ctx context.Context) error {
+	if err := p.Term(); err != nil {
+		return err
+	}
+	return p.Wait(ctx)
 }
 
 // Open opens the gate for which tasks with Work.Gate wait, for good.

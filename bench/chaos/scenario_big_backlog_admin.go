@@ -50,10 +50,7 @@ func runBigBacklogAdmin(ctx context.Context, r *Run) error {
 	if err := o.administer(ctx, Pick(r, 6*time.Second, time.Minute)); err != nil {
 		return err
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	if err := o.settleAccounts(ctx); err != nil {

@@ -52,10 +52,7 @@ func runFailoverLoss(ctx context.Context, r *Run) error {
 			return err
 		}
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	return r.Drain(ctx, 30*time.Second)

@@ -47,10 +47,7 @@ func runFrozenWorker(ctx context.Context, r *Run) error {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	return r.Drain(ctx, 30*time.Second)

@@ -106,10 +106,7 @@ func runHostileInput(ctx context.Context, r *Run) error {
 	if err := h.clean(ctx, raw); err != nil {
 		return err
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	return r.Drain(ctx, 15*time.Second)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -50,11 +49,8 @@ func runKillNine(ctx context.Context, r *Run) error {
 			}
 		}
 	}
-	if err := producer.Term(); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
-		return fmt.Errorf("the producer: %w", err)
 	}
 	return r.Drain(ctx, 20*time.Second)
 }

@@ -71,10 +71,7 @@ func runLimitsChurn(ctx context.Context, r *Run) error {
 			return context.Cause(ctx)
 		}
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	if err := r.Recovered(ctx); err != nil {

@@ -69,10 +69,7 @@ func runRandomMix(ctx context.Context, r *Run) error {
 			bag = append(bag, r.Rand.Perm(len(mixFaults))...)
 		}
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	return r.Drain(ctx, 30*time.Second)

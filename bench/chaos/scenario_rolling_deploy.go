@@ -47,10 +47,7 @@ func runRollingDeploy(ctx context.Context, r *Run) error {
 			}
 		}
 	}
-	if err := producer.Term(); err != nil {
-		return err
-	}
-	if err := producer.Wait(ctx); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
 	return r.Drain(ctx, 20*time.Second)

@@ -78,24 +78,10 @@ func runTwoLeaders(ctx context.Context, r *Run) error {
 	if err := r.Recovered(ctx); err != nil {
 		return err
 	}
-	if err := producer.Term(); err != nil {
+	if err := producer.Finish(ctx); err != nil {
 		return err
 	}
-	if err := producer.Wait(ctx); err != nil {
-		return err
-	}
-	if err := ticks.End(ctx, 10*time.Second); err != nil {
-		return err
-	}
-	if err := r.Drain(ctx, 30*time.Second); err != nil {
-		return err
-	}
-	h, err := r.History()
-	if err != nil {
-		return err
-	}
-	late, err := ticks.Judge(h, true)
-	r.Note("ticks were late by at most %v", late)
+	late, err := ticks.Finish(ctx, 10*time.Second, 30*time.Second)
 	if err == nil && late > 2*time.Second {
 		err = fmt.Errorf("a tick was late by %v, with two workers that always lead", late)
 	}

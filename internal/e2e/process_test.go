@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dispatchkit/dispatch/cluster"
+	"github.com/dispatchkit/dispatch/internal/redistest"
 )
 
 // process is one worker process.
@@ -47,7 +48,7 @@ func spawn(t testing.TB, l *ledger, s settings) *process {
 	}
 	p := &process{t: t, ledger: l, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(config))
-	p.cmd.Stderr, p.cmd.SysProcAttr = &p.errors, parentDeath()
+	p.cmd.Stderr, p.cmd.SysProcAttr = &p.errors, redistest.ParentDeath()
 	started := make(chan error, 1)
 	go p.keep(started)
 	if err := <-started; err != nil {

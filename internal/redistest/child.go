@@ -15,10 +15,10 @@ type child struct {
 }
 
 // spawn starts cmd under a keeper: a goroutine that locks its OS thread, forks, and waits. The kernel ties the death
-// signal of parentDeath to the forking thread, so that thread must live as long as the child; a goroutine that does
+// signal of ParentDeath to the forking thread, so that thread must live as long as the child; a goroutine that does
 // nothing else guarantees it, and ends with the child, so leak detectors have nothing to report after Stop.
 func spawn(cmd *exec.Cmd) (*child, error) {
-	cmd.SysProcAttr = parentDeath()
+	cmd.SysProcAttr = ParentDeath()
 	c := &child{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {

@@ -2,7 +2,8 @@ package redistest
 
 import "syscall"
 
-// parentDeath asks the kernel to kill the child when the thread that forked it dies; spawn keeps that thread alive.
-func parentDeath() *syscall.SysProcAttr {
+// ParentDeath are attributes with which the kernel kills a child when the thread that forked it dies. So who starts the child locks
+// its thread and stays there until the child is gone.
+func ParentDeath() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

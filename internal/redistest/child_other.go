@@ -4,5 +4,5 @@ package redistest
 
 import "syscall"
 
-// parentDeath has no counterpart here: a server survives its parent if the parent is killed.
-func parentDeath() *syscall.SysProcAttr { return nil }
+// ParentDeath is nil: there is no counterpart here, and a child survives its parent if the parent is killed, unless it watches its input.
+func ParentDeath() *syscall.SysProcAttr { return nil }

@@ -1,8 +1,0 @@
-package e2e
-
-import "syscall"
-
-// parentDeath asks the kernel to kill the child when the thread that forked it dies; spawn keeps that thread alive.
-func parentDeath() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
