@@ -60,8 +60,9 @@ func loadScripts(preamble string) scripts {
 		return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 	}
 	all := scripts{
-		enqueue: load("enqueue"), claim: load("claim", "lib_limits", "lib_memo", "lib_throttle"), settle: load("settle", "lib_lease", "lib_throttle"),
-		extend: load("extend"), leases: load("leases"),
+		enqueue: load("enqueue"), extend: load("extend"), leases: load("leases"),
+		claim:  load("claim", "lib_lease", "lib_limits", "lib_memo", "lib_throttle"),
+		settle: load("settle", "lib_lease", "lib_throttle"),
 
 		await: load("await"), cancel: load("cancel"), delete: load("delete"), edit: load("edit"), inspect: load("inspect"),
 		replay: load("replay"), reschedule: load("reschedule"), runTask: load("run_task"),

@@ -41,11 +41,10 @@ if meta[1] ~= ARGV[8] then
   out[7] = {tonumber(meta[1]), redis.call('HGET', KEYS[7], 'config'), (tonumber(meta[3]) or 0), (tonumber(meta[10]) or 0)}
 end
 
--- `due` is false if nothing is left there, and `ending` when the earliest lease ends, if known: to look at it takes 2 us.
-local function answer(due, ending, ids, leases, dues, records, progresses)
-  local urgent
-  out[3], urgent = untilFirst(due, now, fresh)
-  out[4], out[9] = ending and ending - now or untilFirst(KEYS[2], now), urgent and 1 or 0
+-- `following` and `urgent` are of what is left, as untilFirst says, and `ending` is when the earliest lease ends, if that is known: to
+-- look at it takes 2 us.
+local function answer(following, urgent, ending, ids, leases, dues, records, progresses)
+  out[3], out[4], out[9] = following, ending and ending - now or untilFirst(KEYS[2], now), urgent and 1 or 0
   if out[3] ~= 0 and out[5] ~= 'paused' then
     out[5], out[6] = '', 0 -- nothing that is due was held back
   end
@@ -60,7 +59,8 @@ local holder = ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' '
 if last and last > number then
   return {-1}
 elseif last == number then
-  return answer(KEYS[1], nil, standing(rest, holder, KEYS[3], KEYS[4], KEYS[5]))
+  local following, urgent = untilFirst(KEYS[1], now, fresh)
+  return answer(following, urgent, nil, standing(rest, holder, KEYS[3], KEYS[4], KEYS[5]))
 end
 
 -- How many may be leased: paused, concurrency, rate, in this order. Tasks that are to run at once go by none of these.
@@ -125,7 +125,11 @@ if #leased < places then
 end
 
 local count, charged, leases, ending = #leased, #leased, {}, nil
-local due = (count + #dropped == 0 or redis.call('ZCARD', KEYS[1]) > count + #dropped) and KEYS[1]
+-- What is left is looked at before the rest is taken, unless some of those before it stay, too: a key that is emptied is not to be
+-- touched again.
+local format, taken, foremost = string.format, count + #dropped, not fresh and passed + skip == 0
+local left = foremost or taken == 0 or redis.call('ZCARD', KEYS[1]) > taken
+local following, urgent = untilFirst(foremost and KEYS[1], now, fresh, format('%d', taken))
 
 -- From here on only writes, none of which can fail. The first is a removal: memory pressure never refuses it.
 if #dropped > 0 then
@@ -144,7 +148,7 @@ while charged > 0 and tonumber(dues[count - charged + 1]) < 0 do
 end
 if count > 0 then
   local token = math.max((tonumber(meta[8]) or 0) + 1, now * 1000)
-  local grace, longest, initial, format = tonumber(ARGV[6]), 60000, holder .. '1', string.format
+  local grace, longest, initial = tonumber(ARGV[6]), 60000, holder .. '1'
   local ends, held, endings = {}, {}, {} -- endings: of leases, as text, by the timeout in a record; many have the same
   for i, id in ipairs(leased) do
     local record, worn = records[i], progresses[i] ~= '' and progresses[i]
@@ -163,24 +167,12 @@ if count > 0 then
     ends[2 * i - 1], ends[2 * i] = endings[timeout], id
     held[2 * i - 1], held[2 * i] = id, lease
   end
-  if fresh or passed + skip > 0 then
-    redis.call('ZREM', KEYS[1], unpack(leased))
+  if foremost then
+    redis.call('ZREMRANGEBYRANK', KEYS[1], '0', format('%d', count - 1)) -- several times as fast
   else
-    redis.call('ZREMRANGEBYRANK', KEYS[1], '0', format('%d', count - 1)) -- they are the first: several times as fast
+    redis.call('ZREM', KEYS[1], unpack(leased))
   end
-  -- Redis keeps a small set or hash as a list that it searches from end to end. It does not once something long was in
-  -- it, until it is empty: with a hundred leases open, claims and settles take half the time.
-  local LONG = open == 0 and count > 8 and string.rep('-', 65)
-  if LONG then
-    redis.call('ZADD', KEYS[2], 0, LONG)
-    redis.call('HSET', KEYS[3], LONG, LONG)
-  end
-  redis.call('ZADD', KEYS[2], unpack(ends))
-  redis.call('HSET', KEYS[3], unpack(held))
-  if LONG then
-    redis.call('ZREM', KEYS[2], LONG)
-    redis.call('HDEL', KEYS[3], LONG)
-  end
+  grant(KEYS[2], KEYS[3], ends, held, open == 0 and count > 8)
   local spent = interval > 0 and (charged > 0 or clamped) and {'tat', tat + charged * interval} or {}
   redis.call('HSET', KEYS[7], 'token', format('%d', token + count - 1), unpack(spent))
   -- The memo lives as long as the leases: until then a repetition must find them.
@@ -197,4 +189,7 @@ end
 if out[5] == 'rate' then
   out[6] = math.max(math.ceil((tat + (charged + 1 - burst) * interval - micros) / 1000), 1)
 end
-return answer(due, ending, leased, leases, dues, records, progresses)
+if not foremost then
+  following, urgent = untilFirst(left and KEYS[1], now, fresh)
+end
+return answer(following, urgent, ending, leased, leases, dues, records, progresses)

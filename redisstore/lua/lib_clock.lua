@@ -26,10 +26,10 @@ local function asked(score)
   return -score >= FRESH and -score - FRESH or -score
 end
 
--- untilFirst is how many ms it is until the first score of a zset: 0 when that is over, -1 when there is none, or no zset. And
--- whether it is below 0. With `fresh` what was passed on does not count.
-local function untilFirst(zset, now, fresh)
-  local first = zset and redis.call('ZRANGE', zset, '0', '0', 'WITHSCORES')[2]
+-- untilFirst is how many ms it is until the first score of a zset, or that of a rank: 0 when that is over, -1 when there is none,
+-- or no zset. And whether it is below 0. With `fresh` what was passed on does not count.
+local function untilFirst(zset, now, fresh, rank)
+  local first = zset and redis.call('ZRANGE', zset, rank or '0', rank or '0', 'WITHSCORES')[2]
   if fresh and first and tonumber(first) < 0 and tonumber(first) > -FRESH then
     first = redis.call('ZRANGEBYSCORE', zset, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   end
