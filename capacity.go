@@ -109,9 +109,9 @@ func (c *Client) live(ctx context.Context, age time.Duration) ([]*cluster.Worker
 	return workers, nil
 }
 
-// storeTasks stores tasks of one queue by way of an Enqueuer, each with what it requires, and says for each why it was refused; the error is
-// about all of them. Those that a queue takes although it drains, the letters of dead tasks, are taken although no worker
-// has what they require, too: it may be what they have died of.
+// storeTasks stores tasks of one queue by way of an Enqueuer, each with what it requires, and says for each why it was refused;
+// the error is about all of them. Those that a queue takes although it drains, the letters of dead tasks, are taken although
+// no worker has what they require, too: it may be what they have died of.
 func (c *Client) storeTasks(ctx context.Context, to Enqueuer, queue string, tasks []Submission, o EnqueueOptions) (
 	reply EnqueueReply, refused []error, err error,
 ) {

@@ -67,7 +67,10 @@ func newClient(store Store, registry cluster.Store, log *slog.Logger, clock cloc
 	if registry == nil {
 		registry = store
 	}
-	c := &Client{store: store, acked: store, patience: enqueuePatience, registry: registry, log: log, clock: clock, strict: strict, keep: keep, hear: func([]Hint) {}}
+	c := &Client{
+		store: store, acked: store, patience: enqueuePatience, registry: registry, log: log, clock: clock, strict: strict, keep: keep,
+		hear: func([]Hint) {},
+	}
 	c.enqueues = groupCommit[*enqueuing]{
 		send: c.sendEnqueues, maxItems: enqueueBatchTasks, maxBytes: enqueueBatchBytes, size: (*enqueuing).size,
 		second: enqueueSecond,

@@ -7,8 +7,8 @@ import (
 )
 
 // groupCommit gathers items per key and sends them in batches, one batch per key at a time, or two (see second): while one
-// is in flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together leave together. A
-// key with nothing to send holds no goroutine and no memory.
+// is in flight, the next gathers. There is no timer, so an item that comes alone leaves at once and items that come together
+// leave together. A key with nothing to send holds no goroutine and no memory.
 //
 // send is called on a goroutine of the groupCommit's own, which lives until the key has nothing left. It returns when
 // its batch is over. The batch is send's to keep. A send that calls runtime.Goexit, as a test's FailNow does, is over too.

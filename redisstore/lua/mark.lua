@@ -1,4 +1,5 @@
--- mark: write something and leave nothing. WAIT goes by the last write of its connection, and the script before may have found everything written.
+-- mark: write something and leave nothing. WAIT goes by the last write of its connection, and the script before may have
+-- found everything written.
 -- KEYS[1] mark   string gone when the script ends
 -- returns nothing
 -- keeps   everything
