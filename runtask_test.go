@@ -104,7 +104,7 @@ func TestRunTaskThatOthersKnow(t *testing.T) {
 		b.ok(stranger.PauseQueue(t.Context(), dispatch.DefaultQueue))
 		b.ok(stranger.RunTask(t.Context(), dispatch.DefaultQueue, id))
 		time.Sleep(time.Minute)
-		if n := b.store.count("Claim"); n > 60 {
+		if n := b.store.count("Claim"); n > 120 { // one a look, and looks are about a second apart
 			t.Errorf("%d claims in a minute", n)
 		}
 		knows := b.dispatcher(dispatch.Options{})
