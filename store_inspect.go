@@ -16,7 +16,7 @@ type ReplayReply struct {
 
 // Inspector reads tasks and puts them right.
 type Inspector interface {
-	// Task returns one task, or ErrTaskNotFound.
+	// Task returns one task, or ErrTaskNotFound. What cannot be read of a task, here and on a page, is its Err.
 	Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, error)
 	// Tasks returns one page of the tasks in a state, in no order. A task that is in the state during the whole listing
 	// is returned at least once. The cursor starts empty and is empty again after the last page.

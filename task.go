@@ -119,6 +119,9 @@ type TaskInfo struct {
 	ExpiresAt time.Time
 	// Progress tells of the attempts made so far.
 	Progress Progress
+	// Err says that a part of the task cannot be read, because another version of the program wrote it, or it is damaged.
+	// That part is zero; ID, Queue and State are always there. Nil is a task that is whole.
+	Err error
 }
 
 // Progress is what a task's attempts have left behind. The zero value is a task that was never attempted.

@@ -21,7 +21,8 @@ func (c *Client) Task(ctx context.Context, queue string, id TaskID) (*TaskInfo, 
 
 // Tasks lists tasks of a queue, in no order and page by page, so that the store is never held up. A task that stays in
 // its state during the whole listing is listed, perhaps more than once; one that changes its state meanwhile may be
-// listed in both or in none. A queue that does not exist has no tasks. After an error the listing ends.
+// listed in both or in none. A queue that does not exist has no tasks. After an error the listing ends; a task that cannot be
+// read does not end it, and says so itself.
 func (c *Client) Tasks(ctx context.Context, queue string, f Filter) iter.Seq2[*TaskInfo, error] {
 	return func(yield func(*TaskInfo, error) bool) {
 		if err := f.validate(queue); err != nil {

@@ -1,6 +1,8 @@
 package dispatch_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,5 +77,32 @@ func TestUnreadableRecordIsNotSwept(t *testing.T) {
 		if last := all[len(all)-1]; last.Outcome != dispatch.Succeeded || last.Attempt.Number != 1 {
 			t.Errorf("in the end: %+v", last)
 		}
+	})
+}
+
+// One that has ended is listed, waited for and removed as the others are.
+func TestUnreadableRecordOfATaskThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		handle(d, "k", func(context.Context, *dispatch.Task) error { return dispatch.SkipRetry(errors.New("no")) })
+		bad, good := b.enqueue(d, dispatch.Task{Kind: "k"}), b.enqueue(d, dispatch.Task{Kind: "k"})
+		b.ok(d.Start(t.Context()))
+		synctest.Wait()
+		const key = "dispatch:{default}:tasks"
+		b.server.HSet(key, string(bad), "\x63"+b.server.HGet(key, string(bad))[1:])
+
+		for _, id := range []dispatch.TaskID{bad, good} {
+			info, err := d.Wait(t.Context(), "default", id)
+			b.ok(err)
+			if info.State != dispatch.TaskDead || (info.Err == nil) != (id == good) {
+				t.Errorf("waited for %s: %s, %v", id, info.State, info.Err)
+			}
+		}
+		n, err := d.DeleteDead(t.Context(), "default", dispatch.Filter{})
+		if b.ok(err); n != 2 {
+			t.Errorf("%d removed", n)
+		}
+		b.ok(b.redis.CheckInvariants(t.Context(), "default"))
 	})
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -85,11 +86,7 @@ func (s *Store) inspect(ctx context.Context, queue string, ids []string) ([]*dis
 		r := replyOf(s.scripts.inspect, v)
 		read := r.count(min(len(ids), maxScriptItems))
 		for r.left() > 0 && r.err == nil {
-			t, err := readTask(r, queue)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, t)
+			found = append(found, readTask(r, queue))
 		}
 		if r.err != nil {
 			return nil, r.err
@@ -107,33 +104,32 @@ func withIDs(ids []string, args ...any) []any {
 	return args
 }
 
-func readTask(r *reply, queue string) (*dispatch.TaskInfo, error) {
+// readTask reads one task of the reply. What cannot be read is an error of the task, which does not hide the others.
+func readTask(r *reply, queue string) *dispatch.TaskInfo {
 	id, where, score, lease, record, progress := r.string(), r.string(), r.string(), r.string(), r.string(), r.string()
-	if r.err != nil {
-		return nil, r.err
-	}
-	t := &dispatch.TaskInfo{State: stateOf[where], CreatedAt: recordCreated(record)}
+	t := &dispatch.TaskInfo{State: stateOf[where]}
 	var named bool
-	if err := decodeRecord(record, &t.Task, &named); err != nil {
-		return nil, err
+	recordErr := decodeRecord(record, &t.Task, &named)
+	if recordErr == nil {
+		t.CreatedAt = recordCreated(record)
+	} else {
+		t.Task = dispatch.Task{}
 	}
 	t.ID, t.Queue = dispatch.TaskID(id), queue
-	var err error
-	if t.Progress, err = decodeProgress(progress); err != nil {
-		return nil, err
+	var progressErr, leaseErr error
+	if t.Progress, progressErr = decodeProgress(progress); progressErr != nil {
+		t.Progress = dispatch.Progress{}
 	}
-	at, err := strconv.ParseInt(score, 10, 64)
-	if err != nil {
-		return nil, err
-	}
+	at, scoreErr := strconv.ParseInt(score, 10, 64)
 	switch t.State {
 	case dispatch.TaskWaiting:
 		t.Due = millis(dueTime(at))
 	case dispatch.TaskRunning:
 		t.LeaseEnd = millis(at)
-		t.Token, t.LeasedBy, err = parseLease(lease)
+		t.Token, t.LeasedBy, leaseErr = parseLease(lease)
 	default:
 		t.ExpiresAt = millis(at)
 	}
-	return t, err
+	t.Err = cmp.Or(recordErr, progressErr, leaseErr, scoreErr)
+	return t
 }
