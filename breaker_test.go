@@ -77,11 +77,12 @@ func TestBreakerHangingReceiver(t *testing.T) {
 		var ids []dispatch.TaskID
 		for range tasks {
 			ids = append(ids, b.enqueue(d, dispatch.Task{
-				URL: "http://hangs.test/", Timeout: 10 * time.Second, Retry: &dispatch.RetryConfig{MaxAttempts: attempts},
+				URL: "http://hangs.test/", Timeout: 9 * time.Second, // less than the 10 s after which another probe may go
+				Retry: &dispatch.RetryConfig{MaxAttempts: attempts},
 			}))
 		}
 		b.ok(d.Start(t.Context()))
-		time.Sleep(9 * time.Second)
+		time.Sleep(8 * time.Second)
 		if n := waiting.Load(); n != atOnce {
 			t.Errorf("%d attempts wait before it is known that the receiver hangs, want %d", n, atOnce)
 		}
