@@ -15,7 +15,9 @@ import (
 // not what happens.
 //
 // It costs a trip from the primary to its replicas per batch. What is read, and what a Dispatcher does by itself, such as
-// claims, outcomes, dead letters and the ticks of cron entries, waits for nobody.
+// claims, outcomes, dead letters and the ticks of cron entries, waits for nobody. So after a failover a task that has run may run
+// again, however durably it was stored; and so may one that is enqueued again after ErrNotReplicated, unless the caller chose
+// its ID or it is retained.
 //
 // The replica that is promoted must be one that said so: with two replicas, Replicas 1 leaves that to Sentinel or the
 // Cluster, which prefer the one that is ahead; Replicas 2 leaves nothing to them, and nothing is acknowledged while one of

@@ -54,7 +54,7 @@ type enqueued struct {
 
 // Enqueue stores a task and returns its ID once the store has it and waiting workers have been told. Calls made at the
 // same moment share one trip to the store, which is given up after 5 s. With a Durability, replicas have the task by then
-// too, or the trip takes up to its Timeout longer.
+// too, or the trip takes up to its Timeout longer, and twice that on a server that has just started.
 //
 // Errors: *FieldError for bad input; ErrUnschedulable for a task that fits no worker; ErrDuplicateTask when the name is
 // taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, of which ErrNotReplicated

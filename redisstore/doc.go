@@ -50,7 +50,8 @@
 //
 // Redis replicates asynchronously: a failover may lose the last writes it acknowledged, enqueued tasks among them, unless
 // a dispatch.Durability asks for replicas. What was lost that way may also come back: a task that had succeeded may run
-// again. Fencing tokens still rise, because they follow the clock. Two workers may take themselves for the leader until the first one's TTL is over; terms keep
-// apart what they write. A full server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One
-// queue is one slot, and so one core of one master. Versions of Redis before 7.0 are not tested.
+// again. Fencing tokens still rise, unless the clock of the new primary is behind by more than the failover takes: they follow
+// it. Two workers may take themselves for the leader until the first one's TTL is over; terms keep apart what they write. A full
+// server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of
+// one master. Versions of Redis before and after 7.0 are not tested.
 package redisstore

@@ -45,7 +45,7 @@ func (s *Store) Durable(d dispatch.Durability) (dispatch.Store, error) {
 	}
 	return &Store{
 		client: s.client, prefix: s.prefix, log: s.log, scripts: s.scripts, lanes: newLanes(), company: s.company,
-		durability: d, now: func() string { return s.now() },
+		durability: d, base: s, now: func() string { return s.now() },
 	}, nil
 }
 
@@ -91,6 +91,24 @@ func (s *Store) change(ctx context.Context, args ...any) error {
 		_, err := s.evalDurably(ctx, &travelling{command: args})
 		return err
 	})
+}
+
+// steps is a call that takes several. When replicas have kept silent about one, the others are made without waiting for them
+// again, and the call ends with that.
+type steps struct {
+	*Store       // which makes the next one
+	silent error // ErrNotReplicated, or nil
+}
+
+func (s *Store) inSteps() *steps { return &steps{Store: s} }
+
+// made takes in the error of a step; the call ends with what it returns, unless that is nil.
+func (c *steps) made(err error) error {
+	if errors.Is(err, dispatch.ErrNotReplicated) {
+		c.Store, c.silent = c.base, err
+		return nil
+	}
+	return err
 }
 
 // listDurably makes sure that a queue that exists is listed on replicas too. In a cluster the list may be on another master

@@ -124,6 +124,34 @@ func TestDurableEnqueue(t *testing.T) {
 	sound(t, s, mail)
 }
 
+// A task whose call ended with ErrNotReplicated may run before the call is repeated. Then a task whose ID was chosen is known still.
+func TestDurableRepetitionOfWhatHasRun(t *testing.T) {
+	s, r := durableMini(t)
+	tasks := []dispatch.Submission{task("generated"), namedTask("chosen")}
+	store := func() (dispatch.EnqueueReply, error) {
+		return s.Enqueue(t.Context(), mail, tasks, dispatch.EnqueueOptions{})
+	}
+	r.alive.Store(0)
+	_, err := store()
+	requireErr(t, err, dispatch.ErrNotReplicated)
+	leased := claim(t, s, alice, 1, 10).Leased
+	ends := settleRequest(0, dispatch.Succeeded, 0, leased...)
+	for i := range ends.Items {
+		if leased[i].Named {
+			ends.Items[i].Tombstone = time.Hour
+		}
+	}
+	_, err = s.Settle(t.Context(), ends)
+	ok(t, err)
+	r.alive.Store(1)
+	tasks[1].Nonce++
+	reply, err := store()
+	if ok(t, err); len(leased) != 2 || reply.Duplicate[0] || !reply.Duplicate[1] {
+		t.Errorf("%d tasks have run, known still: %v", len(leased), reply.Duplicate)
+	}
+	sound(t, s, mail)
+}
+
 // What is refused whole was not stored, and that is so whatever replicas have.
 func TestDurableRefusals(t *testing.T) {
 	s, r := durableMini(t)
@@ -134,11 +162,48 @@ func TestDurableRefusals(t *testing.T) {
 	requireErr(t, err, dispatch.ErrQueueDraining)
 	_, err = s.Enqueue(t.Context(), "none", []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{Strict: true})
 	requireErr(t, err, dispatch.ErrQueueNotFound)
-	_, err = s.Enqueue(t.Context(), "none", []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{})
-	requireErr(t, err, dispatch.ErrNotReplicated)
-	if _, err := s.Queue(t.Context(), "none"); !errors.Is(err, dispatch.ErrQueueNotFound) {
-		t.Errorf("a queue that replicas do not list was created: %v", err)
+}
+
+// What takes several steps is done all the same when replicas are silent, and waits for them once.
+func TestDurableCallsOfSeveralSteps(t *testing.T) {
+	s, r := durableMini(t)
+	ctx := t.Context()
+	put(t, s, "a", "b")
+	r.alive.Store(0)
+	requireOneWait := func(what string, call func() error) {
+		t.Helper()
+		before := r.waited()
+		requireErr(t, call(), dispatch.ErrNotReplicated)
+		if n := r.waited() - before; n != 1 {
+			t.Errorf("%s: waited %d times", what, n)
+		}
 	}
+	requireCounts := func(queue string, want dispatch.Counts) {
+		t.Helper()
+		if got, err := s.Counts(ctx, queue); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", queue, got, err, want)
+		}
+	}
+	requireOneWait("task of a new queue", func() error {
+		_, err := s.Enqueue(ctx, "new", []dispatch.Submission{task("a")}, dispatch.EnqueueOptions{})
+		return err
+	})
+	requireCounts("new", dispatch.Counts{Ready: 1})
+	requireOneWait("new queue", func() error {
+		_, err := s.CreateQueue(ctx, dispatch.Queue{Name: "newer"})
+		return err
+	})
+	requireCounts("newer", dispatch.Counts{})
+	requireErr(t, s.PurgeQueue(ctx, "none", 0), dispatch.ErrNotReplicated) // the server knows the script from here on
+	requireOneWait("purge", func() error { return s.PurgeQueue(ctx, mail, 0) })
+	requireCounts(mail, dispatch.Counts{})
+	requireOneWait("deletion", func() error { return s.DeleteQueue(ctx, "new") })
+	names, _, err := s.Queues(ctx, 0)
+	slices.Sort(names)
+	if ok(t, err); !slices.Equal(names, []string{mail, "newer"}) {
+		t.Errorf("listed: %q", names)
+	}
+	sound(t, s, mail)
 }
 
 // Everything that is acknowledged waits, and what is not does not.
@@ -161,7 +226,7 @@ func TestDurableMethods(t *testing.T) {
 		"state":      func() error { return s.SetState(ctx, mail, dispatch.QueueRunning) },
 		"create":     func() error { _, err := s.CreateQueue(ctx, dispatch.Queue{Name: mail}); return err },
 		"replace":    func() error { _, err := s.ReplaceQueue(ctx, dispatch.Queue{Name: mail}); return err },
-		"purge":      func() error { return s.PurgeQueue(ctx, mail, 0) },
+		"purge":      func() error { return s.PurgeQueue(ctx, "none", 0) },
 		"entry": func() error {
 			return s.PutEntry(ctx, &dispatch.EntryInfo{Entry: dispatch.Entry{Name: "e", Spec: "@daily"}})
 		},

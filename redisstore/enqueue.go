@@ -1,8 +1,8 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,42 +33,46 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.callMemo(queue, lane)}
-	v, err := s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
-	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
-	if err != nil && !unconfirmed {
+	call := s.inSteps()
+	v, err := call.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
+	if err := call.made(err); err != nil {
 		return dispatch.EnqueueReply{}, err
 	}
 	r := replyOf(s.scripts.enqueue, v)
-	switch code := r.int(); {
-	case r.err == nil && code == 0 && o.Strict:
+	code := r.int()
+	switch {
+	case r.err != nil:
+		return dispatch.EnqueueReply{}, r.err
+	case code == 0 && o.Strict:
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
-	case unconfirmed && (code == 1 || code == 0): // what is refused whole is so whatever replicas have
-		return dispatch.EnqueueReply{}, err
 	case code == 1:
-		if err := s.listDurably(ctx, queue); err != nil {
+		if err := call.made(call.listDurably(ctx, queue)); err != nil {
 			return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 		}
-		return enqueueReply(code, r, len(tasks))
-	case code != 0 || r.err != nil:
-		return enqueueReply(code, r, len(tasks))
+	case code == 0:
+		// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.
+		if err := call.made(call.listQueue(ctx, queue)); err != nil {
+			return dispatch.EnqueueReply{}, err
+		}
+		if args[1], err = encodeSettings(&dispatch.Queue{}); err != nil {
+			return dispatch.EnqueueReply{}, err
+		}
+		v, err = call.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
+		if err := call.made(err); err != nil {
+			return dispatch.EnqueueReply{}, err
+		}
+		// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
+		if err := call.made(call.listQueue(ctx, queue)); err != nil {
+			return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+		}
+		r = replyOf(s.scripts.enqueue, v)
+		code = r.int()
 	}
-
-	// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.
-	if err := s.listQueue(ctx, queue); err != nil {
-		return dispatch.EnqueueReply{}, err
+	reply, err := enqueueReply(code, r, len(tasks))
+	if code == 1 { // what is refused whole is so whatever replicas have
+		err = cmp.Or(err, call.silent)
 	}
-	if args[1], err = encodeSettings(&dispatch.Queue{}); err != nil {
-		return dispatch.EnqueueReply{}, err
-	}
-	if v, err = s.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...); err != nil {
-		return dispatch.EnqueueReply{}, err
-	}
-	// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
-	if err := s.listQueue(ctx, queue); err != nil {
-		return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
-	}
-	r = replyOf(s.scripts.enqueue, v)
-	return enqueueReply(r.int(), r, len(tasks))
+	return reply, err
 }
 
 func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,18 +12,20 @@ import (
 const purgeBatch = 50
 
 // PurgeQueue implements dispatch.QueueStore. The first call raises the queue's generation: from then on no script hands
-// out a task of an older one. Slices remove the old tasks; should they end halfway, claims drop the rest as they meet it.
+// out a task of an older one, and that is what replicas are asked for. Slices remove the old tasks; should they end halfway,
+// or a failover bring some back, claims drop the rest as they meet it.
 func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Duration) error {
 	lane, number := s.lanes.enter()
 	defer s.lanes.leave(lane)
 	k := s.queueKeys(name)
 	keys := []string{k.due, k.meta, s.callMemo(name, lane)}
-	v, err := s.run(ctx, evenUncertain, s.scripts.purge, keys, number, ms(tombstone))
-	switch {
+	call := s.inSteps()
+	v, err := call.run(ctx, evenUncertain, s.scripts.purge, keys, number, ms(tombstone))
+	switch err := call.made(err); {
 	case err != nil:
 		return err
 	case v == int64(0):
-		return dispatch.ErrQueueNotFound
+		return cmp.Or(call.silent, dispatch.ErrQueueNotFound)
 	case v != int64(1): // this call comes late, and nobody waits for it
 		return dispatch.ErrUncertain
 	}
@@ -35,7 +38,7 @@ func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Dura
 		// next pass sees them.
 		removed, err := s.purgePass(ctx, name)
 		if err != nil || removed == 0 {
-			return err
+			return cmp.Or(err, call.silent)
 		}
 	}
 }

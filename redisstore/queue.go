@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,16 +18,18 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if err := s.listQueue(ctx, q.Name); err != nil { // listed before it exists; see Enqueue
+	call := s.inSteps()
+	if err := call.made(call.listQueue(ctx, q.Name)); err != nil { // listed before it exists; see Enqueue
 		return false, err
 	}
 	interval, burst, concurrent := limitArgs(&q)
-	v, err := s.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
+	v, err := call.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
 		s.now(), config, interval, burst, concurrent, formatResources(q.Requires), ms(q.TaskTTL))
-	if err != nil {
+	if err := call.made(err); err != nil {
 		return false, err
 	}
-	return v == int64(1), s.listQueue(ctx, q.Name)
+	err = call.made(call.listQueue(ctx, q.Name))
+	return v == int64(1), cmp.Or(err, call.silent)
 }
 
 func (s *Store) listQueue(ctx context.Context, name string) error {
@@ -118,14 +121,18 @@ func (s *Store) DeleteQueue(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = s.change(ctx, "unlink", k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta)
-	if err == nil {
-		err = s.unlistQueue(ctx, name)
+	call := s.inSteps()
+	err = call.change(ctx, "unlink", k.due, k.leased, k.leases, k.tasks, k.state, k.done, k.dead, k.cancelled, k.names, k.meta)
+	if err := call.made(err); err != nil {
+		return err
 	}
-	if err == nil && !existed {
-		err = dispatch.ErrQueueNotFound
+	if err := call.made(call.unlistQueue(ctx, name)); err != nil {
+		return err
 	}
-	return err
+	if call.silent == nil && !existed {
+		return dispatch.ErrQueueNotFound
+	}
+	return call.silent
 }
 
 // unlistQueue takes a queue off the list, and puts it back if somebody has created it anew meanwhile. Whoever creates a

@@ -41,9 +41,10 @@ type Store struct {
 	company time.Duration // convoyPatience, but in tests
 	vacant  bell          // rings when the leadership was given up
 
-	// durability is what is acknowledged through this view of a store; listed are the queues that it knows to be listed on
-	// replicas too, a few bytes each.
+	// durability is what is acknowledged through this view of a store, base the store without it; listed are the queues that the
+	// view knows to be listed on replicas too, a few bytes each.
 	durability dispatch.Durability
+	base       *Store
 	listed     sync.Map
 
 	// now is the ARGV[1] of every script: empty for the server's TIME, which is what everybody but a test uses.
