@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dispatchkit/dispatch/internal/redistest"
@@ -16,12 +17,17 @@ import (
 // orderlyLimit is how long a command may take to remove what it has made, once it was told to end.
 const orderlyLimit = 30 * time.Second
 
-// orderly is a command that ctx ends by a signal, so that it can end in order. Its temporary files go to dir, so that none stays that it
-// does not remove. It is killed when the thread that starts it ends.
-func orderly(ctx context.Context, dir string, end os.Signal, name string, args ...string) *exec.Cmd {
+// orderly is a command that ctx ends by a signal to its group, so that it can end in order and what it has started ends too. Its
+// temporary files go to dir, so that none stays that it does not remove. It is killed when the thread that starts it ends.
+func orderly(ctx context.Context, dir string, end syscall.Signal, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	cmd.Cancel = func() error { return cmd.Process.Signal(end) }
+	cmd.Cancel = func() error {
+		if err := syscall.Kill(-cmd.Process.Pid, end); err != nil { // it has no group of its own on this system
+			return cmd.Process.Signal(end)
+		}
+		return nil
+	}
 	cmd.WaitDelay = orderlyLimit
 	cmd.SysProcAttr = redistest.ParentDeath()
 	return cmd
@@ -51,7 +57,7 @@ func (p plant) build(ctx context.Context, root, dir string) (binary string, err 
 		return "", err
 	}
 	binary = filepath.Join(dir, "chaos")
-	build := orderly(ctx, dir, os.Interrupt, "go", "build", "-overlay", overlayFile, "-o", binary, "github.com/dispatchkit/dispatch/bench/chaos")
+	build := orderly(ctx, dir, syscall.SIGINT, "go", "build", "-overlay", overlayFile, "-o", binary, "github.com/dispatchkit/dispatch/bench/chaos")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not build: %w: %s", p.name, err, said)
 	}
