@@ -34,7 +34,7 @@ func runPlanted(ctx context.Context, bugs []plant, s settings, out, complaints i
 		}
 	}
 	if missed > 0 {
-		fmt.Fprintf(complaints, "%d of %d not found; seed %d\n", missed, len(bugs), s.seed)
+		fmt.Fprintf(complaints, "%d of %d failed; seed %d\n", missed, len(bugs), s.seed)
 		return 1
 	}
 	return 0
