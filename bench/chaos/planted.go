@@ -1,77 +1,132 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
-// runPlanted plants the bugs whose names match, one by one, and says of each whether its scenario found it. The code is 1 when one
-// was not found.
-func runPlanted(ctx context.Context, names *regexp.Regexp, s settings, out, complaints io.Writer) int {
+// runPlanted plants the bugs one by one, and says of each whether its scenario found it. The code is 1 when that cannot be said of all.
+func runPlanted(ctx context.Context, bugs []plant, s settings, out, complaints io.Writer) int {
 	root, err := rootModule(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(complaints, err)
 		return 2
 	}
-	code, matched := 0, false
-	for _, p := range plants {
-		if !names.MatchString(p.name) {
-			continue
+	missed := 0
+	for i, p := range bugs {
+		row := p.try(ctx, root, s)
+		if ctx.Err() != nil {
+			fmt.Fprintf(complaints, "interrupted in %s; %d planted bugs not tried\n", p.name, len(bugs)-i-1)
+			return 1
 		}
-		matched = true
-		row, err := p.grow(ctx, root, s)
-		verdict := "found"
-		switch {
-		case err != nil:
-			verdict, code = "ERROR "+err.Error(), 1
-		case row.Pass:
-			verdict, code = "NOT FOUND", 1
-		}
-		fmt.Fprintf(out, "%-32s %-24s %s\n", p.name, p.scenario, verdict)
-		if err == nil && len(row.Why) > 0 {
-			fmt.Fprintf(out, "    %s\n", row.Why[0])
+		row.print(out, s.asJSON)
+		if row.Verdict != plantFound {
+			missed++
 		}
 	}
-	if !matched {
-		fmt.Fprintf(complaints, "-run: no planted bug matches %q\n", names)
-		return 2
+	if missed > 0 {
+		fmt.Fprintf(complaints, "%d of %d failed; seed %d\n", missed, len(bugs), s.seed)
+		return 1
 	}
-	return code
+	return 0
+}
+
+// The verdicts on a planted bug.
+const (
+	plantFound  = "found"
+	plantMissed = "NOT FOUND"
+	plantError  = "ERROR" // nothing is known: the program was not built, or its scenario came to no verdict
+)
+
+// plantRow is what came of one planted bug.
+type plantRow struct {
+	Plant    string   `json:"plant"`
+	Scenario string   `json:"scenario"`
+	Verdict  string   `json:"verdict"`
+	Seed     uint64   `json:"seed"`
+	Why      []string `json:"why,omitempty"`  // what the scenario found, or why there is no verdict
+	Kept     string   `json:"kept,omitempty"` // the directory of what the red run has left, if -keep says where
+	Seconds  float64  `json:"seconds"`
+}
+
+// try builds the program with the bug and runs its scenario. All that both leave is in one directory, which is removed.
+func (p plant) try(ctx context.Context, root string, s settings) plantRow {
+	row, begun := plantRow{Plant: p.name, Scenario: p.scenario, Seed: s.seed}, time.Now()
+	dir, err := os.MkdirTemp("", "chaos-planted-")
+	if err != nil {
+		row.judge(nil, err)
+		return row
+	}
+	defer os.RemoveAll(dir)
+	runtime.LockOSThread() // what it starts ends with this thread: see orderly
+	defer runtime.UnlockOSThread()
+	row.judge(p.grow(ctx, root, dir, s))
+	if strings.HasPrefix(row.Kept, dir) {
+		row.Kept = ""
+	}
+	row.Seconds = time.Since(begun).Seconds()
+	return row
+}
+
+// judge takes in the row of the scenario, or why there is none.
+func (w *plantRow) judge(red *Row, err error) {
+	switch {
+	case err != nil:
+		w.Verdict, w.Why = plantError, []string{err.Error()}
+		return
+	case red.Void:
+		w.Verdict = plantError
+	case red.Pass:
+		w.Verdict = plantMissed
+	default:
+		w.Verdict = plantFound
+	}
+	w.Why, w.Kept = red.Why, red.Kept
+}
+
+func (w *plantRow) print(out io.Writer, asJSON bool) {
+	if asJSON {
+		line, err := json.Marshal(w)
+		if err != nil {
+			panic(err) // it has no reason to fail
+		}
+		fmt.Fprintf(out, "%s\n", line)
+		return
+	}
+	fmt.Fprintf(out, "%-36s %-24s %s\n", w.Plant, w.Scenario, w.Verdict)
+	var lines []string
+	for _, why := range w.Why {
+		lines = append(lines, strings.Split(strings.TrimSpace(why), "\n")...)
+	}
+	explain(out, lines, 3, w.Kept)
 }
 
 // grow builds the program with the bug and returns the row of its scenario.
-func (p plant) grow(ctx context.Context, root string, s settings) (*Row, error) {
-	dir, err := os.MkdirTemp("", "chaos-planted-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+func (p plant) grow(ctx context.Context, root, dir string, s settings) (*Row, error) {
 	binary, err := p.build(ctx, root, dir)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-run", "^" + regexp.QuoteMeta(p.scenario) + "$", "-json", "-keep", dir, "-seed", strconv.FormatUint(s.seed, 10)}
+	args := []string{"-run", "^" + regexp.QuoteMeta(p.scenario) + "$", "-json", "-keep", s.keep, "-seed", strconv.FormatUint(s.seed, 10)}
 	if s.quick {
 		args = append(args, "-quick")
 	} else {
 		args = append(args, "-for", s.length.String())
 	}
-	run := exec.CommandContext(ctx, binary, args...)
-	var said bytes.Buffer
+	run := orderly(ctx, dir, syscall.SIGTERM, binary, args...)
+	var said strings.Builder
 	run.Stderr = &said
 	text, err := run.Output()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && run.ProcessState == nil {
 		return nil, err
 	}
 	row := new(Row)
@@ -79,52 +134,4 @@ func (p plant) grow(ctx context.Context, root string, s settings) (*Row, error) 
 		return nil, fmt.Errorf("the run has no row: %w: %s", err, said.String())
 	}
 	return row, nil
-}
-
-// build makes the program from a copy of the file that has the bug. Embedded files are replaced like others.
-func (p plant) build(ctx context.Context, root, dir string) (binary string, err error) {
-	file := filepath.Join(root, filepath.FromSlash(p.file))
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	mutant, err := p.mutate(string(text))
-	if err != nil {
-		return "", err
-	}
-	copied := filepath.Join(dir, filepath.Base(file))
-	if err := os.WriteFile(copied, []byte(mutant), 0o644); err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: copied}})
-	if err != nil {
-		return "", err
-	}
-	overlayFile := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlayFile, overlay, 0o644); err != nil {
-		return "", err
-	}
-	binary = filepath.Join(dir, "chaos")
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlayFile, "-o", binary, "github.com/dispatchkit/dispatch/bench/chaos")
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s does not build: %w: %s", p.name, err, said)
-	}
-	return binary, nil
-}
-
-// mutate puts the bug into the text of the file.
-func (p plant) mutate(text string) (string, error) {
-	if n := strings.Count(text, p.old); n != 1 {
-		return "", fmt.Errorf("%s: what it replaces is %d times in %s, not once", p.name, n, p.file)
-	}
-	return strings.Replace(text, p.old, p.new, 1), nil
-}
-
-// rootModule is the directory of the product's sources.
-func rootModule(ctx context.Context) (string, error) {
-	text, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/dispatchkit/dispatch").Output()
-	if err != nil {
-		return "", fmt.Errorf("-planted needs the sources and has to be called in the directory bench: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,5 +31,44 @@ func TestPlantsFindTheirPlace(t *testing.T) {
 		if !slices.ContainsFunc(catalogue(), func(sc Scenario) bool { return sc.Name == p.scenario }) {
 			t.Errorf("%s: there is no scenario %q", p.name, p.scenario)
 		}
+	}
+}
+
+// Only a scenario that came to a verdict can have found a bug.
+func TestPlantsAreJudged(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		red  *Row
+		err  error
+		want string
+	}{
+		{"red", &Row{Why: []string{"lost"}, Kept: "there"}, nil, plantFound},
+		{"green", &Row{Pass: true}, nil, plantMissed},
+		{"not set up, or given up", &Row{Void: true, Why: []string{"no server"}}, nil, plantError},
+		{"not built", nil, errors.New("it does not build"), plantError},
+	} {
+		var row plantRow
+		if row.judge(c.red, c.err); row.Verdict != c.want {
+			t.Errorf("%s: %s, want %s", c.name, row.Verdict, c.want)
+		}
+		if explained := len(row.Why) > 0; explained != (c.want != plantMissed) {
+			t.Errorf("%s: why is %q", c.name, row.Why)
+		}
+	}
+}
+
+func TestPlantsArePrintedShortly(t *testing.T) {
+	var out bytes.Buffer
+	row := plantRow{Plant: "p", Scenario: "s", Verdict: plantFound, Why: []string{"a\nb", "c", "d"}, Kept: "there"}
+	row.print(&out, false)
+	_, below, _ := strings.Cut(out.String(), "\n")
+	if want := "    a\n    b\n    c\n    and 1 more\n    kept: there\n"; below != want {
+		t.Errorf("%q, want %q", below, want)
+	}
+	out.Reset()
+	row.print(&out, true)
+	const want = `{"plant":"p","scenario":"s","verdict":"found","seed":0,"why":["a\nb","c","d"],"kept":"there","seconds":0}` + "\n"
+	if out.String() != want {
+		t.Errorf("%s, want %s", out.String(), want)
 	}
 }

@@ -89,9 +89,11 @@ func tokensOfOverdue(ctx context.Context, raw redis.UniversalClient) (map[string
 	return tokens, nil
 }
 
-// prefix begins all keys, which are named as DESIGN section 3 says.
+// prefix begins the names of all keys.
 const prefix = "dispatch"
 
+// key is the name of a key of a queue, or, with "~" for the queue, of what belongs to the whole fleet. The braces keep the keys of one
+// queue in one slot of a cluster.
 func key(queue, part string) string { return prefix + ":{" + queue + "}:" + part }
 
 // queuesOf are the names of all queues.

@@ -13,6 +13,7 @@ type Row struct {
 	Enqueued   int    `json:"enqueued"`
 	Delivered  int    `json:"delivered"`
 	Lost       int    `json:"lost"`
+	Forgotten  int    `json:"forgotten"` // acknowledged and gone, as Bound.MayLose allows: not among Lost
 	Forged     int    `json:"forged"`
 	Early      int    `json:"early"`
 	Overlaps   int    `json:"overlaps"`
@@ -27,6 +28,8 @@ type Row struct {
 	Recovery      float64 `json:"recovery_s"`
 	RecoveryBound float64 `json:"recovery_bound_s"`
 	Pass          bool    `json:"pass"`
+	// Void says that the row is no verdict: the scenario could not be set up, or was given up when its time was over.
+	Void bool `json:"void,omitempty"`
 	// Why says what is wrong, a line each.
 	Why     []string `json:"why,omitempty"`
 	Seconds float64  `json:"seconds"`
@@ -37,7 +40,7 @@ type Row struct {
 // judge fills a row from what the checker has found.
 func (w *Row) judge(report audit.Report, duplicates int) {
 	w.Enqueued, w.Delivered = report.Enqueued, report.Delivered
-	w.Lost, w.Forged, w.Early = report.Lost, report.Forged, report.Early
+	w.Lost, w.Forgotten, w.Forged, w.Early = report.Lost, report.Forgotten, report.Forged, report.Early
 	w.Overlaps, w.Miscounted, w.Duplicates = report.Overlaps, report.Miscounted, duplicates
 	w.Leftover, w.Broken = report.Leftover, report.Broken
 	for _, f := range report.Findings {
@@ -55,6 +58,17 @@ func (w *Row) judge(report audit.Report, duplicates int) {
 func (w *Row) fail(why string) {
 	w.Pass = false
 	w.Why = append(w.Why, why)
+}
+
+// verdict is a word for what came of the run.
+func (w *Row) verdict() string {
+	switch {
+	case w.Void:
+		return "ERROR"
+	case w.Pass:
+		return "pass"
+	}
+	return "FAIL"
 }
 
 // measured notes how long recovery took, if it was measured.

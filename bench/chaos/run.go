@@ -19,7 +19,7 @@ import (
 type Run struct {
 	// Rand is seeded by the seed and the scenario's name. Use it for all that is random, so that a seed can be replayed.
 	Rand *rand.Rand
-	// Quick asks for the form that takes 10 to 15 s.
+	// Quick asks for the short form, of about 10 s.
 	Quick bool
 	// Length is how long a scenario should go on whose length is arbitrary.
 	Length time.Duration

@@ -53,7 +53,8 @@ type Bound struct {
 	Unexplained func(r *Run) int
 	// Overlaps is how many attempts may overlap beside those that faults in the ledger explain.
 	Overlaps func(r *Run) int
-	// MayLose says of an acknowledged task that its loss is inside a documented window; nil means that none may be lost.
+	// MayLose says of an acknowledged task that its loss is inside a documented window; nil means that none may be lost. What is lost
+	// so is not among Row.Lost, but is counted as Row.Forgotten.
 	MayLose func(r *Run, ack audit.Event) bool
 	// Leftover are patterns, as of path.Match, of keys that may remain besides those that every run leaves.
 	Leftover []string

@@ -26,8 +26,9 @@ const (
 	longLimit  = 30 * time.Minute // and what -for says
 )
 
-// play runs a scenario once and judges it. What a failed run left goes to a directory in s.keep; the rest is removed.
-func play(ctx context.Context, sc Scenario, s settings) (row Row) {
+// play runs a scenario once and judges it. What a failed run left goes to a directory in s.keep; the rest is removed. When ctx ends
+// meanwhile, that is the error: there is no row, because nothing was shown, and nothing is left.
+func play(ctx context.Context, sc Scenario, s settings) (row Row, interrupted error) {
 	row = Row{Scenario: sc.Name, Seed: s.seed, Pass: true}
 	begun := time.Now()
 	defer func() { row.Seconds = time.Since(begun).Seconds() }()
@@ -35,39 +36,51 @@ func play(ctx context.Context, sc Scenario, s settings) (row Row) {
 	if !s.quick {
 		limit = longLimit + s.length
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the run has taken %v", limit))
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the run has taken %v", limit))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "chaos-"+sc.Name+"-")
 	if err != nil {
+		row.Void = true
 		row.fail(err.Error())
-		return row
+		return row, nil
 	}
-	r, err := stage(ctx, sc, s, dir)
-	if err == nil {
-		err = sc.Run(ctx, r)
-		if ctx.Err() != nil {
-			err = errors.Join(err, context.Cause(ctx))
+	r, err := stage(limited, sc, s, dir)
+	staged := err == nil
+	if staged {
+		err = sc.Run(limited, r)
+		if limited.Err() != nil {
+			row.Void = true
+			err = errors.Join(err, context.Cause(limited))
 		}
 	}
 	if r != nil {
 		err = errors.Join(err, r.strike())
 	}
+	if ctx.Err() != nil {
+		os.RemoveAll(dir)
+		return row, context.Cause(ctx)
+	}
 	if err != nil {
 		row.fail(err.Error())
 	}
-	if r != nil {
+	if staged {
 		r.judge(&row, sc)
+	} else {
+		row.Void = true
 	}
 	if row.Pass {
 		os.RemoveAll(dir)
-		return row
+		return row, nil
 	}
 	row.Kept = keep(dir, s, &row)
-	return row
+	return row, nil
 }
 
 // stage sets up what a scenario needs. With an error it may return a run too, to be struck.
 func stage(ctx context.Context, sc Scenario, s settings, dir string) (*Run, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	r := &Run{
 		Rand: rand.New(rand.NewPCG(s.seed, nameHash(sc.Name))), Quick: s.quick, Length: s.length,
 		dir: dir, topology: cmp.Or(sc.Servers, Single), bound: sc.Bound, named: map[string]int{},

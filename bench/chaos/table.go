@@ -15,8 +15,8 @@ type reporter struct {
 }
 
 const (
-	headFormat = "%-28s %8s %9s %5s %6s %5s %12s %15s %7s  %s\n"
-	rowFormat  = "%-28s %8d %9d %5d %6d %5d %12s %15s %7.1f  %s\n"
+	headFormat = "%-28s %8s %9s %5s %9s %6s %5s %12s %15s %7s  %s\n"
+	rowFormat  = "%-28s %8d %9d %5d %9d %6d %5d %12s %15s %7.1f  %s\n"
 )
 
 func (p *reporter) print(w Row) {
@@ -33,24 +33,25 @@ func (p *reporter) print(w Row) {
 		return
 	}
 	if p.rows == 1 {
-		fmt.Fprintf(p.out, headFormat, "scenario", "enqueued", "delivered", "lost", "forged", "early", "duplicates", "recovery", "seconds", "")
+		fmt.Fprintf(p.out, headFormat, "scenario", "enqueued", "delivered", "lost", "forgotten", "forged", "early",
+			"duplicates", "recovery", "seconds", "")
 	}
-	verdict := "pass"
-	if !w.Pass {
-		verdict = "FAIL"
-	}
-	fmt.Fprintf(p.out, rowFormat, w.Scenario, w.Enqueued, w.Delivered, w.Lost, w.Forged, w.Early,
-		w.duplicates(), w.recovery(), w.Seconds, verdict)
-	const most = 10
-	for i, why := range w.Why {
+	fmt.Fprintf(p.out, rowFormat, w.Scenario, w.Enqueued, w.Delivered, w.Lost, w.Forgotten, w.Forged, w.Early,
+		w.duplicates(), w.recovery(), w.Seconds, w.verdict())
+	explain(p.out, w.Why, 10, w.Kept)
+}
+
+// explain prints below a row what is wrong, at most so much of it, and where the rest is.
+func explain(out io.Writer, why []string, most int, kept string) {
+	for i, line := range why {
 		if i == most {
-			fmt.Fprintf(p.out, "    and %d more\n", len(w.Why)-most)
+			fmt.Fprintf(out, "    and %d more\n", len(why)-most)
 			break
 		}
-		fmt.Fprintf(p.out, "    %s\n", why)
+		fmt.Fprintf(out, "    %s\n", line)
 	}
-	if w.Kept != "" {
-		fmt.Fprintf(p.out, "    kept: %s\n", w.Kept)
+	if kept != "" {
+		fmt.Fprintf(out, "    kept: %s\n", kept)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +21,11 @@ type window struct {
 // MayForget opens a window. What workers did in it may be done again; with stored, enqueues that were acknowledged in it may be
 // lost.
 func (r *Run) MayForget(from, to time.Time, stored bool, queues []string) {
-	r.Note("what %v were told from %v on may be forgotten, for %v", queues, from.UnixMicro(), to.Sub(from))
+	told := "all queues"
+	if queues != nil {
+		told = fmt.Sprint(queues)
+	}
+	r.Note("what %s were told from %v on may be forgotten, for %v", told, from.UnixMicro(), to.Sub(from))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.windows = append(r.windows, window{from.UnixMicro(), to.UnixMicro(), queues, stored})

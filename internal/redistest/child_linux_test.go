@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,6 +65,19 @@ func TestServerOutlivesTheThreadOfItsStarter(t *testing.T) {
 	for range 20 {
 		time.Sleep(10 * time.Millisecond) // the signal would need a moment, and there is no event for "not killed"
 		requirePong(t, s)
+	}
+}
+
+// Ctrl-C goes to the whole group of the program that has started the server, and is not meant for the server.
+func TestServerIsInAGroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	pid := Start(t).PIDs()[0]
+	group, err := syscall.Getpgid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if group != pid {
+		t.Errorf("process %d is in group %d", pid, group)
 	}
 }
 

@@ -17,7 +17,8 @@
 // calls os.Exit or is killed by SIGKILL, the kernel ends the server (Linux: PR_SET_PDEATHSIG). That signal is bound to
 // the *thread* that forked, not to the process, and the Go runtime destroys a thread when a goroutine that locked it
 // returns. Each server therefore has one goroutine that locks its thread, forks, and stays in Wait until the server is
-// gone: the thread lives exactly as long as its child, and the child is always reaped. See child.go.
+// gone: the thread lives exactly as long as its child, and the child is always reaped. See child.go. There, too, a server is
+// in a process group of its own, so that Ctrl-C ends it only by way of the process that started it.
 //
 // # What this does not promise
 //

@@ -3,7 +3,6 @@ package redistest
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"syscall"
 )
 
@@ -42,8 +41,8 @@ func Launch(cfg Config) (*Server, error) {
 	if cfg.Member && cfg.Masters != 0 {
 		return nil, fmt.Errorf("redistest: Member with Masters %d", cfg.Masters)
 	}
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		return nil, fmt.Errorf("redistest: install redis-server to run this: %w", err)
+	if err := onPath("redis-server"); err != nil {
+		return nil, err
 	}
 	s := &Server{cluster: cfg.Masters > 0}
 	for range max(1, cfg.Masters) {

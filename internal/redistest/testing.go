@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 )
 
@@ -33,14 +32,13 @@ const requireEnv = "DISPATCH_TEST_REQUIRE"
 // Require skips the test when Redis is not installed, or fails it when DISPATCH_TEST_REQUIRE=all.
 func Require(t testing.TB, backend Backend) {
 	t.Helper()
-	for _, program := range []string{"redis-server", "redis-cli"} {
-		if _, err := exec.LookPath(program); err == nil {
-			continue
-		}
-		if os.Getenv(requireEnv) == "all" {
-			t.Fatalf("back end %q: %s is not on PATH, and %s=all demands it", backend, program, requireEnv)
-		}
-		t.Skipf("back end %q did not run: %s is not on PATH (%s=all makes that a failure)", backend, program, requireEnv)
+	err := Installed()
+	switch {
+	case err == nil:
+	case os.Getenv(requireEnv) == "all":
+		t.Fatalf("back end %q: %v, and %s=all demands it", backend, err, requireEnv)
+	default:
+		t.Skipf("back end %q did not run: %v (%s=all makes that a failure)", backend, err, requireEnv)
 	}
 }
 

@@ -5,6 +5,7 @@
 // ended, [Read] reads the directory back, [Snapshot] reads what Redis holds, and [Check] compares the two with [Rules]:
 //
 //	lost        a task whose enqueue was acknowledged came to no end and is gone, or was to have ended and has not
+//	forgotten   a task that would be lost, if the documented window of a failover did not cover it: a number, and no finding
 //	forged      a write took effect that its token did not entitle to: two ends, an attempt after the end, a token twice
 //	early       an attempt started before its task was due
 //	overlap     two attempts of one task ran at once although nothing had happened to the first

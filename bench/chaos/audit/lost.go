@@ -2,7 +2,7 @@ package audit
 
 import "slices"
 
-// lost finds a task that was acknowledged and came to no end.
+// lost finds a task that was acknowledged and came to no end. One whose enqueue a failover may have forgotten it only counts.
 //
 // The store's word is the best: what it still holds is not lost, unless it was to be empty. Of what it does not hold there must
 // be an accepted end, or a reason why nobody could tell of one.
@@ -17,8 +17,6 @@ func (c *checker) lost(t *task, lives [][]*attempt) {
 		c.report.Lost++
 		c.find(VerdictLost, t, promised, "it was to have ended and is %s", final.State)
 		return
-	case slices.ContainsFunc(promised, c.forgivable):
-		return // a failover may have taken it
 	}
 	ended, open := 0, true
 	for _, life := range lives {
@@ -34,7 +32,11 @@ func (c *checker) lost(t *task, lives [][]*attempt) {
 			ended++
 		}
 	}
-	if ended >= len(promised) {
+	switch {
+	case ended >= len(promised):
+		return
+	case slices.ContainsFunc(promised, c.forgivable):
+		c.report.Forgotten++
 		return
 	}
 	c.report.Lost++

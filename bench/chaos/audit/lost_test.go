@@ -197,6 +197,32 @@ func TestLost(t *testing.T) {
 	})
 }
 
+func TestExcusedLossesAreCounted(t *testing.T) {
+	t.Parallel()
+	before := func(e Event) bool { return e.Kind == KindAck && e.ID != "d" }
+	const twoGone = `
+		1 p ack b stored
+		2 p ack c stored
+		`
+	for _, c := range []struct {
+		name, ledger    string
+		rules           Rules
+		forgotten, lost int
+	}{
+		{"two gone in the window, one ended in it", life + twoGone, Rules{Drained: true, Store: empty, MayLose: before}, 2, 0},
+		{"one gone after it", life + twoGone + "20 p ack d stored", Rules{Drained: true, Store: empty, MayLose: before}, 2, 1},
+		{"gone without a window", life + twoGone, Rules{Drained: true, Store: empty}, 0, 2},
+		{"there all the same", "1 p ack a stored", Rules{Store: held(Final{State: StateDue}), MayLose: before}, 0, 0},
+		{"there, and it was to have ended", "1 p ack a stored", Rules{Drained: true, Store: held(Final{State: StateDue}), MayLose: before}, 0, 1},
+		{"nobody looked", "1 p ack a stored", Rules{MayLose: before}, 0, 0},
+	} {
+		r := Check(parseHistory(t, c.ledger), c.rules)
+		if r.Forgotten != c.forgotten || r.Lost != c.lost {
+			t.Errorf("%s: %d forgotten and %d lost, want %d and %d", c.name, r.Forgotten, r.Lost, c.forgotten, c.lost)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	r := Check(parseHistory(t, life+`

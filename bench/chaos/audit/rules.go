@@ -45,6 +45,8 @@ const (
 type Report struct {
 	// Enqueued are tasks whose enqueue was acknowledged, Delivered those of all tasks that were started at least once.
 	Enqueued, Delivered int
+	// Forgotten are tasks that would be lost, had not MayLose excused it. No finding tells of them.
+	Forgotten int
 	// The others count findings. Duplicates and Overlaps count those that the rules allow as well.
 	Lost, Forged, Early, Duplicates, Overlaps, Miscounted, Leftover, Broken int
 	// Findings are what must not be, oldest first, and not more than some of each verdict.
