@@ -135,7 +135,7 @@ func TestDeadLetterOnce(t *testing.T) {
 		b.ok(err)
 		begin := time.Now()
 		b.store.onCall("Settle", func(_ context.Context, do func() error) error {
-			if time.Since(begin) < 5*time.Second { // the lease is over by then
+			if time.Since(begin) < 10*time.Second { // the lease is over by then, and the first outcome given up
 				return errors.New("down")
 			}
 			return do()
