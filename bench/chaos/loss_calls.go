@@ -156,7 +156,7 @@ func (l *lossRun) depart(ctx context.Context) error {
 }
 
 // crash kills the worker that leads, puts another one in its place, and returns when another term has begun. What the killed one
-// held runs twice.
+// left behind may run twice.
 func (l *lossRun) crash(ctx context.Context) error {
 	raw, err := l.Raw()
 	if err != nil {
@@ -174,11 +174,11 @@ func (l *lossRun) crash(ctx context.Context) error {
 	}
 	term, w := raw.Get(ctx, key("~", "term")).Val(), l.workers[victim]
 	w.Kill()
-	held, err := l.Held(ctx, w)
+	left, err := l.LeftBy(ctx, w)
 	if err != nil {
 		return err
 	}
-	l.Allow(held)
+	l.Allow(left)
 	if l.workers[victim], err = l.Worker(ctx, l.config); err != nil {
 		return err
 	}

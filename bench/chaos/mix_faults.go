@@ -169,8 +169,8 @@ func (m *mix) burden(ctx context.Context) (*Process, error) {
 		if err != nil {
 			return nil, err
 		}
-		if held > most {
-			most, holder = held, w
+		if len(held) > most {
+			most, holder = len(held), w
 		}
 	}
 	return holder, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dispatchkit/dispatch/bench/chaos/audit"
 )
 
 // probeQueue is where the probes of Recovered go. All workers serve it.
@@ -101,36 +103,60 @@ func queuesOf(ctx context.Context, raw redis.UniversalClient) ([]string, error) 
 	return raw.SMembers(ctx, key("~", "queues")).Result()
 }
 
-// heldBy is how many leases of a queue a worker holds.
-func heldBy(ctx context.Context, raw redis.UniversalClient, queue, worker string) (int, error) {
-	leases, err := raw.HVals(ctx, key(queue, "leases")).Result()
-	n := 0
-	for _, lease := range leases {
+// heldBy are the tasks of a queue that a worker holds.
+func heldBy(ctx context.Context, raw redis.UniversalClient, queue, worker string) (held []audit.TaskKey, err error) {
+	leases, err := raw.HGetAll(ctx, key(queue, "leases")).Result()
+	for id, lease := range leases {
 		if f := strings.Fields(lease); len(f) > 1 && f[1] == worker {
-			n++
+			held = append(held, audit.TaskKey{Queue: queue, ID: id})
 		}
 	}
-	return n, err
+	return held, err
 }
 
-// Held is how many tasks a process holds under a lease, over all queues: what a process that was killed has left behind.
-func (r *Run) Held(ctx context.Context, p *Process) (int, error) {
+// Held are the tasks that a process holds under a lease, of all queues.
+func (r *Run) Held(ctx context.Context, p *Process) (held []audit.TaskKey, err error) {
 	raw, err := r.Raw()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer raw.Close()
 	queues, err := queuesOf(ctx, raw)
 	if err != nil {
+		return nil, err
+	}
+	for _, queue := range queues {
+		tasks, err := heldBy(ctx, raw, queue, p.Worker())
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, tasks...)
+	}
+	return held, nil
+}
+
+// LeftBy is how many tasks a process that was killed has left behind for another start that nothing in the ledger asks for: those
+// that it holds, and those whose outcomes it has had stored and not lived to write down.
+func (r *Run) LeftBy(ctx context.Context, p *Process) (int, error) {
+	held, err := r.Held(ctx, p)
+	if err != nil {
 		return 0, err
 	}
-	total := 0
-	for _, queue := range queues {
-		n, err := heldBy(ctx, raw, queue, p.Worker())
-		if err != nil {
-			return 0, err
-		}
-		total += n
+	h, err := audit.ReadOf(r.ledgerDir(), p.Who)
+	if err != nil {
+		return 0, err
 	}
-	return total, nil
+	left := map[audit.TaskKey]bool{}
+	for i := range h.Events {
+		switch e := &h.Events[i]; e.Kind {
+		case audit.KindStart:
+			left[e.Task()] = true
+		case audit.KindOutcome:
+			delete(left, e.Task())
+		}
+	}
+	for _, task := range held {
+		left[task] = true
+	}
+	return len(left), nil
 }

@@ -75,11 +75,11 @@ func (r *Run) beforeTheSecond(ctx context.Context, workers []*Process) (*Process
 // replace kills the leader and puts another worker in its place.
 func (r *Run) replace(ctx context.Context, workers []*Process, leader *Process, config WorkerConfig) ([]*Process, error) {
 	leader.Kill()
-	held, err := r.Held(ctx, leader)
+	left, err := r.LeftBy(ctx, leader)
 	if err != nil {
 		return nil, err
 	}
-	r.Allow(held)
+	r.Allow(left)
 	fresh, err := r.Worker(ctx, config)
 	if err != nil {
 		return nil, err
@@ -98,11 +98,11 @@ func (r *Run) outlast(ctx context.Context, workers []*Process, leader *Process) 
 	if err := leader.Stop(); err != nil {
 		return err
 	}
-	held, err := r.Held(ctx, leader)
+	left, err := r.LeftBy(ctx, leader)
 	if err != nil {
 		return err
 	}
-	r.Allow(held)
+	r.Allow(left)
 	var others []*Process
 	for _, w := range workers {
 		if w != leader {

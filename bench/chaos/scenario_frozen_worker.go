@@ -72,18 +72,18 @@ func (r *Run) freeze(ctx context.Context, victim *Process, beyond time.Duration)
 	if err != nil {
 		return err
 	}
-	if held == 0 {
+	if len(held) == 0 {
 		return errors.New("the worker held nothing when it was frozen, so nothing can be shown")
 	}
-	r.Allow(held)
-	r.Note("%s was frozen with %d leases", victim.Who, held)
+	r.Allow(len(held))
+	r.Note("%s was frozen with %d leases", victim.Who, len(held))
 	err = Until(ctx, 15*time.Second, "the frozen worker is dead and holds nothing", func() (bool, error) {
 		w, err := r.store.GetWorker(ctx, id)
 		if err != nil || w.State != cluster.StateDead {
 			return false, err
 		}
 		held, err := r.Held(ctx, victim)
-		return held == 0, err
+		return len(held) == 0, err
 	})
 	if err != nil {
 		return err

@@ -122,6 +122,7 @@ func (r *Run) drainFull(ctx context.Context, node *servers.Node, limit int, work
 	if err := limitMemory(node, limit); err != nil {
 		return err
 	}
+	healed := time.Now()
 	r.Fault("heal", node.Addr())
 	r.Note("a backlog of %d was worked off to a third in %v", backlog, over.Sub(begun))
 	if err := r.Recovered(ctx); err != nil {
@@ -129,7 +130,7 @@ func (r *Run) drainFull(ctx context.Context, node *servers.Node, limit int, work
 	}
 	u.Leave()
 	r.Note("%v", u)
-	return requireRefused(u, over)
+	return requireRefused(u, over, healed)
 }
 
 // drainTo waits until no more than so many tasks wait or run.
@@ -140,13 +141,13 @@ func (r *Run) drainTo(ctx context.Context, most int64) error {
 	})
 }
 
-// requireRefused wants all calls of users to have been refused for want of memory before an instant, with an error that says that
-// nothing was stored, and those that began after it to have succeeded.
-func requireRefused(u *users, until time.Time) error {
+// requireRefused wants all calls of users to have been refused for want of memory before the server got its limit back, which was
+// between two instants, with an error that says that nothing was stored, and those that began after it to have succeeded.
+func requireRefused(u *users, over, healed time.Time) error {
 	refused := func(c userCalled) bool {
-		return errors.Is(c.err, dispatch.ErrStoreFull) && !errors.Is(c.err, dispatch.ErrUncertain) && c.begun.Before(until)
+		return errors.Is(c.err, dispatch.ErrStoreFull) && !errors.Is(c.err, dispatch.ErrUncertain) && c.begun.Before(healed)
 	}
-	taken := u.Calls(func(c userCalled) bool { return c.err == nil && c.ended.Before(until) })
+	taken := u.Calls(func(c userCalled) bool { return c.err == nil && c.ended.Before(over) })
 	switch n := len(u.Calls(refused)); {
 	case n == 0:
 		return errors.New("no call was refused, so that nothing is shown")

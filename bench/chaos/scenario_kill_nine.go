@@ -9,7 +9,7 @@ func killNine() Scenario {
 	return Scenario{
 		Name: "kill-nine",
 		Doc: "three workers are killed by SIGKILL one after another under load, and replaced: every acknowledged task ends, and what " +
-			"starts twice is at most what the killed held",
+			"starts twice is at most what the killed left behind",
 		Bound: Bound{Recovery: 3 * time.Second, Duplicates: (*Run).Allowed, Unexplained: (*Run).Allowed},
 		Run:   runKillNine,
 	}
@@ -35,12 +35,12 @@ func runKillNine(ctx context.Context, r *Run) error {
 				return context.Cause(ctx)
 			}
 			w.Kill()
-			held, err := r.Held(ctx, w)
+			left, err := r.LeftBy(ctx, w)
 			if err != nil {
 				return err
 			}
-			r.Allow(held)
-			r.Note("round %d: %s held %d leases", round, w.Who, held)
+			r.Allow(left)
+			r.Note("round %d: %s left %d tasks behind", round, w.Who, left)
 			if workers[i], err = r.Worker(ctx, config); err != nil {
 				return err
 			}

@@ -104,8 +104,8 @@ func (c *churn) step(ctx context.Context) (err error) {
 		return err
 	case n < 8:
 		c.workers[i].Kill()
-		held, err := c.Held(ctx, c.workers[i])
-		c.Allow(held)
+		left, err := c.LeftBy(ctx, c.workers[i])
+		c.Allow(left)
 		if err != nil {
 			return err
 		}

@@ -62,12 +62,12 @@ func runTwoLeaders(ctx context.Context, r *Run) error {
 		// What a dead worker held is settled by three leaders at once.
 		i := r.Rand.IntN(len(always))
 		always[i].Kill()
-		held, err := r.Held(ctx, always[i])
+		left, err := r.LeftBy(ctx, always[i])
 		if err != nil {
 			return err
 		}
-		r.Allow(held)
-		r.Note("%s held %d leases", always[i].Who, held)
+		r.Allow(left)
+		r.Note("%s left %d tasks behind", always[i].Who, left)
 		if always[i], err = r.Worker(ctx, WorkerConfig{Alone: true}); err != nil {
 			return err
 		}

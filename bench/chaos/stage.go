@@ -98,7 +98,7 @@ func stage(ctx context.Context, sc Scenario, s settings, dir string) (*Run, erro
 	if start == nil {
 		return r, fmt.Errorf("scenario %s: there is no topology %q", sc.Name, r.topology)
 	}
-	if r.Set, err = start(servers.Config{AOF: sc.AOF, Args: sc.Args}); err != nil {
+	if r.Set, err = start(servers.Config{AOF: sc.AOF, LogDir: dir, Args: sc.Args}); err != nil {
 		return r, err
 	}
 	r.atEnd(r.Set.Close)

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ var errPortTaken = errors.New("redistest: port is taken")
 type node struct {
 	addr string
 	dir  string
+	log  string // path of what it says
 	args []string
 
 	mu    sync.Mutex // guards child against a fault injected from another goroutine
@@ -76,14 +78,15 @@ func placeNode(cfg Config) (*node, error) {
 		return nil, err
 	}
 	args = append(args, "--dir", dir)
-	return &node{addr: address(port), dir: dir, args: append(args, cfg.Args...)}, nil
+	log := filepath.Join(cmp.Or(cfg.LogDir, dir), "redis-"+strconv.Itoa(port)+".log")
+	return &node{addr: address(port), dir: dir, log: log, args: append(args, cfg.Args...)}, nil
 }
 
 // start forks the server and returns when it serves.
 func (n *node) start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(n.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -179,11 +182,9 @@ func (n *node) stop() {
 	os.RemoveAll(n.dir)
 }
 
-func (n *node) logPath() string { return filepath.Join(n.dir, "log") }
-
 // logTail is the end of what the server wrote, for error messages.
 func (n *node) logTail() string {
-	text, _ := os.ReadFile(n.logPath())
+	text, _ := os.ReadFile(n.log)
 	const limit = 2_000
 	return string(text[max(0, len(text)-limit):])
 }

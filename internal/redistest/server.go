@@ -11,6 +11,9 @@ type Config struct {
 	// AOF turns the append-only file on, so that data survives Kill followed by Restart.
 	AOF bool
 
+	// LogDir is where each server writes what it says, into redis-PORT.log; empty is a directory that goes with the server.
+	LogDir string
+
 	// Args are appended to the command line of each server and win over what is set there.
 	Args []string
 

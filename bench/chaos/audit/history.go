@@ -36,6 +36,12 @@ func Read(dir string) (*History, error) {
 	return h, nil
 }
 
+// ReadOf reads what one process has written.
+func ReadOf(dir, who string) (*History, error) {
+	h := new(History)
+	return h, h.readFile(filepath.Join(dir, who+suffix))
+}
+
 func (h *History) readFile(name string) error {
 	file, err := os.Open(name)
 	if err != nil {

@@ -30,7 +30,9 @@ func startNode(cfg Config, member bool) (*Node, error) {
 		host, port := split(proxy.Addr())
 		args = append(args, "--cluster-announce-ip", host, "--cluster-announce-port", port)
 	}
-	server, err := redistest.Launch(redistest.Config{AOF: cfg.AOF, Args: append(args, cfg.Args...), Member: member})
+	server, err := redistest.Launch(redistest.Config{
+		AOF: cfg.AOF, Args: append(args, cfg.Args...), LogDir: cfg.LogDir, Member: member,
+	})
 	if err != nil {
 		proxy.Close()
 		return nil, err

@@ -15,6 +15,9 @@ type Config struct {
 	// back is empty, and so is its replica a moment later.
 	AOF bool
 
+	// LogDir is where each server writes what it says, into redis-PORT.log; empty is nowhere that stays.
+	LogDir string
+
 	// Args are appended to the command line of each server and win over what is set there.
 	Args []string
 }
