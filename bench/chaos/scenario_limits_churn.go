@@ -86,7 +86,7 @@ func runLimitsChurn(ctx context.Context, r *Run) error {
 	if err := c.widen(ctx); err != nil {
 		return err
 	}
-	if err := r.Drain(ctx, 30*time.Second); err != nil {
+	if err := r.Drain(ctx, Pick(r, 30*time.Second, 2*time.Minute)); err != nil {
 		return err
 	}
 	return c.judge()
