@@ -69,15 +69,7 @@ func TestLeadersPlan(t *testing.T) {
 			t.Errorf("the plan is %+v", p)
 		}
 		c := b.client(dispatch.ClientOptions{})
-		for range 10 {
-			before := b.store.count("Claim")
-			_, err := c.Enqueue(t.Context(), dispatch.Task{Queue: "lone", Kind: "k"})
-			b.ok(err)
-			time.Sleep(20 * time.Second)
-			if n := b.store.count("Claim") - before; n > 2 {
-				t.Errorf("a lone task cost %d claims", n)
-			}
-		}
+		b.loneTasks(c, "lone", 20*time.Second)
 		var backlog []dispatch.Task
 		for range 100 {
 			backlog = append(backlog, dispatch.Task{Queue: "busy", Kind: "wait"})

@@ -309,8 +309,11 @@ func TestDurableCallEndsWithItsContext(t *testing.T) {
 		"state": func(ctx context.Context) error { return s.SetState(ctx, mail, dispatch.QueuePaused) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(10*time.Millisecond, cancel)
-		if err := call(ctx); !errors.Is(err, dispatch.ErrUncertain) || errors.Is(err, dispatch.ErrNotReplicated) {
+		sent, ended := r.sent.Load(), make(chan error, 1)
+		go func() { ended <- call(ctx) }()
+		eventually(t, "a call on its way", func() bool { return r.sent.Load() > sent })
+		cancel()
+		if err := receive(t, ended); !errors.Is(err, dispatch.ErrUncertain) || errors.Is(err, dispatch.ErrNotReplicated) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

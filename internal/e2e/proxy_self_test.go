@@ -29,7 +29,7 @@ func TestProxyFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := newProxy(t, server.Addr())
-	ask := func(command string) (string, error) { return exchange(p.addr, command, 500*time.Millisecond) }
+	ask := func(command string) (string, error) { return exchange(p.addr, command, 2*time.Second) }
 	if got, err := ask("PING"); got != "+PONG\r\n" {
 		t.Fatalf("PING through the proxy: %q, %v", got, err)
 	}
@@ -61,7 +61,7 @@ func TestProxyFaults(t *testing.T) {
 		_, err := ask("PING")
 		refused <- err
 	})
-	p.refuse(t, 300*time.Millisecond)
+	p.refuse(t, time.Second)
 	if err := <-refused; err == nil {
 		t.Error("a refused connection was served")
 	}
