@@ -41,8 +41,8 @@ func TestIdleCostsNothing(t *testing.T) {
 	}
 	rate := float64(total) / window.Seconds()
 	t.Logf("idle for %v with %d queues: %d commands, %.2f a second: %v", window, len(queues), total, rate, commands)
-	// A window that is short may begin and end with a command.
-	if float64(total) > window.Seconds()+1 {
+	// In a window that is short each of the loops may have one more.
+	if float64(total) > window.Seconds()+3 {
 		t.Errorf("%d commands in %v, more than one a second", total, window)
 	}
 
