@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,45 +15,55 @@ import (
 // tear is one way in which the keys of a queue come to contradict each other. The task that it is done to is due.
 type tear struct {
 	name string
-	do   func(ctx context.Context, p redis.Pipeliner, id string)
+	do   func(ctx context.Context, p redis.Pipeliner, queue, id string)
 	runs bool // the task is to run all the same; otherwise there is nothing left to run
+	// swept: it is in the way of a sweep, which has the whole queue repaired. So these have a queue of their own, and only the look
+	// at the other one, which counts, finds the rest.
+	swept bool
+}
+
+func (t tear) queue() string {
+	if t.swept {
+		return sweptQueue
+	}
+	return tornQueue
 }
 
 var tears = []tear{
-	{"indexed without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.HDel(ctx, key(tornQueue, "tasks"), id)
-	}, false},
-	{"a record in no index", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-	}, true},
-	{"leased to nobody", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
-	}, true},
-	{"a lease without an end", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
-	}, true},
-	{"due and leased", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
-		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
-	}, true},
-	{"progress without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.HDel(ctx, key(tornQueue, "tasks"), id)
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-		p.HSet(ctx, key(tornQueue, "state"), id, "\x01\x00\x00\x00\x01\x80")
-	}, false},
-	{"a lease without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.HDel(ctx, key(tornQueue, "tasks"), id)
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-		p.HSet(ctx, key(tornQueue, "leases"), id, ghostLease(id))
-		p.ZAdd(ctx, key(tornQueue, "leased"), redis.Z{Score: 1, Member: id})
-	}, false},
-	{"kept without a record", func(ctx context.Context, p redis.Pipeliner, id string) {
-		p.HDel(ctx, key(tornQueue, "tasks"), id)
-		p.ZRem(ctx, key(tornQueue, "due"), id)
-		p.ZAdd(ctx, key(tornQueue, "dead"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
-	}, false},
+	{"indexed without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.HDel(ctx, key(queue, "tasks"), id)
+	}, false, false},
+	{"a record in no index", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.ZRem(ctx, key(queue, "due"), id)
+	}, true, false},
+	{"leased to nobody", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.ZRem(ctx, key(queue, "due"), id)
+		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
+	}, true, true},
+	{"a lease without an end", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.ZRem(ctx, key(queue, "due"), id)
+		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
+	}, true, false},
+	{"due and leased", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
+		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
+	}, true, false},
+	{"progress without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.HDel(ctx, key(queue, "tasks"), id)
+		p.ZRem(ctx, key(queue, "due"), id)
+		p.HSet(ctx, key(queue, "state"), id, "\x01\x00\x00\x00\x01\x80")
+	}, false, false},
+	{"a lease without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.HDel(ctx, key(queue, "tasks"), id)
+		p.ZRem(ctx, key(queue, "due"), id)
+		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
+		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
+	}, false, true},
+	{"kept without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+		p.HDel(ctx, key(queue, "tasks"), id)
+		p.ZRem(ctx, key(queue, "due"), id)
+		p.ZAdd(ctx, key(queue, "dead"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
+	}, false, false},
 }
 
 // ghostLease is the lease of a worker that is not there. No two have the same token.
@@ -60,35 +71,37 @@ func ghostLease(id string) string {
 	return fmt.Sprintf("%d ghost 1 1", 1+nameHash(id)%1_000_000_000)
 }
 
-// tear enqueues tasks to a paused queue, tears one in each way and has the queue go on.
+// tear enqueues tasks to paused queues, tears some in each way and has the queues go on.
 func (h *hostile) tear(ctx context.Context, raw redis.UniversalClient) error {
 	for i := range 40 { // so that the leader, who looks at one queue in four seconds, needs minutes, unless it has reason to hurry
 		if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: fmt.Sprintf("spare-%d", i)}); err != nil {
 			return err
 		}
 	}
-	if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: tornQueue}); err != nil {
-		return err
-	}
-	if err := h.client.PauseQueue(ctx, tornQueue); err != nil {
-		return err
+	for _, queue := range []string{tornQueue, sweptQueue} {
+		if _, err := h.client.EnsureQueue(ctx, dispatch.Queue{Name: queue}); err != nil {
+			return err
+		}
+		if err := h.client.PauseQueue(ctx, queue); err != nil {
+			return err
+		}
 	}
 	for _, t := range tears {
 		for range 3 {
-			id, err := h.client.Client.Enqueue(ctx, Work{}.Task(tornQueue))
+			id, err := h.client.Client.Enqueue(ctx, Work{}.Task(t.queue()))
 			if err != nil {
 				return err
 			}
 			if t.runs { // then it is a task like others, and the checker follows it
-				h.Log.Append(audit.Event{Kind: audit.KindAck, Queue: tornQueue, ID: string(id), Result: audit.AckStored})
+				h.Log.Append(audit.Event{Kind: audit.KindAck, Queue: t.queue(), ID: string(id), Result: audit.AckStored})
 			}
-			if _, err := raw.TxPipelined(ctx, func(p redis.Pipeliner) error { t.do(ctx, p, string(id)); return nil }); err != nil {
+			if _, err := raw.TxPipelined(ctx, func(p redis.Pipeliner) error { t.do(ctx, p, t.queue(), string(id)); return nil }); err != nil {
 				return err
 			}
 			h.torn = append(h.torn, tornTask{t, id})
 		}
 	}
-	return h.client.ResumeQueue(ctx, tornQueue)
+	return errors.Join(h.client.ResumeQueue(ctx, tornQueue), h.client.ResumeQueue(ctx, sweptQueue))
 }
 
 type tornTask struct {
@@ -103,12 +116,12 @@ func (h *hostile) mended(ctx context.Context, raw redis.UniversalClient, limit t
 		left = ""
 		for _, t := range h.torn {
 			for _, part := range []string{"tasks", "leases", "state"} {
-				if raw.HExists(ctx, key(tornQueue, part), string(t.id)).Val() {
+				if raw.HExists(ctx, key(t.queue(), part), string(t.id)).Val() {
 					left += fmt.Sprintf("%s in %s; ", t.name, part)
 				}
 			}
 			for _, part := range []string{"due", "leased", "dead"} {
-				if raw.ZScore(ctx, key(tornQueue, part), string(t.id)).Err() == nil {
+				if raw.ZScore(ctx, key(t.queue(), part), string(t.id)).Err() == nil {
 					left += fmt.Sprintf("%s in %s; ", t.name, part)
 				}
 			}

@@ -24,6 +24,7 @@ const (
 	limboQueue  = "limbo"  // nobody serves it
 	hostileFlow = "mail"   // goes on
 	tornQueue   = "torn"   // has entries that contradict each other
+	sweptQueue  = "swept"  // has some that a sweep comes upon
 )
 
 const (
@@ -47,7 +48,7 @@ func runHostileInput(ctx context.Context, r *Run) error {
 		return err
 	}
 	defer raw.Close()
-	served := append([]string{hostileFlow, tornQueue, victimQueue}, poisonedQueues...)
+	served := append([]string{hostileFlow, tornQueue, sweptQueue, victimQueue}, poisonedQueues...)
 	workers, err := r.Workers(ctx, 2, WorkerConfig{Queues: served})
 	if err != nil {
 		return err
