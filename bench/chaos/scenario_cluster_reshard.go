@@ -35,6 +35,7 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 		return err
 	}
 	loner := r.Users(ctx, r.Client(), postponing, time.Millisecond, loneQueue)
+	eager := r.Users(ctx, r.Client(), enqueueNow, 3*time.Millisecond, hot) // some come when half of the slot's keys have left
 	var away absences
 	before := refusalsOf(r.Set.Nodes...)
 	for range Pick(r, 2, 12) { // there and back
@@ -56,6 +57,7 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 		return err
 	}
 	loner.Leave()
+	eager.Leave()
 	for t, err := range r.client.Tasks(ctx, loneQueue, dispatch.Filter{States: []dispatch.TaskState{dispatch.TaskWaiting}}) {
 		if err != nil {
 			return err
@@ -64,7 +66,7 @@ func runClusterReshard(ctx context.Context, r *Run) error {
 			return err
 		}
 	}
-	return errors.Join(r.settleDown(ctx, u, away.excuse), loner.Content(away.excuse))
+	return errors.Join(r.settleDown(ctx, u, away.excuse), loner.Content(away.excuse), eager.Content(away.excuse))
 }
 
 // loneQueue has a single task that waits, so that its keys are empty whenever a script takes that out.
