@@ -16,8 +16,8 @@ import (
 //
 // It costs a trip from the primary to its replicas per batch. What is read, and what a Dispatcher does by itself, such as
 // claims, outcomes, dead letters and the ticks of cron entries, waits for nobody. So after a failover a task that has run may run
-// again, however durably it was stored; and so may one that is enqueued again after ErrNotReplicated, unless the caller chose
-// its ID or it is retained.
+// again, however durably it was stored; and so may one that is enqueued again after ErrNotReplicated, unless it is retained, or
+// the caller chose its ID and the dedup window is not over.
 //
 // The replica that is promoted must be one that said so: with two replicas, Replicas 1 leaves that to Sentinel or the
 // Cluster, which prefer the one that is ahead; Replicas 2 leaves nothing to them, and nothing is acknowledged while one of
@@ -40,10 +40,10 @@ const (
 // Replicator is a Store that can wait for replicas, as Durability asks for.
 type Replicator interface {
 	// Durable returns a view of the store: the same, but that every method which changes a task, a queue or a cron entry for
-	// a Client returns ErrNotReplicated, whatever else it would say, when fewer than d.Replicas replicas have what the
-	// primary has at this moment, after d.Timeout. That includes what an earlier call has stored, of any client, so that
-	// a call that is repeated, and finds everything done, is as good as the first. What a method returns besides may be there
-	// or not. Other methods are as before. The error is about d.
+	// a Client returns ErrNotReplicated when fewer than d.Replicas replicas have what the primary has at this moment, after
+	// d.Timeout, whatever else it would say, unless it refuses everything, or somebody else was faster. That includes what an
+	// earlier call has stored, of any client, so that a call that is repeated, and finds everything done, is as good as the
+	// first. What a method returns besides may be there or not. Other methods are as before. The error is about d.
 	Durable(d Durability) (Store, error)
 }
 

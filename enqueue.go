@@ -60,7 +60,7 @@ type enqueued struct {
 // taken; ErrQueueNotFound with StrictQueues; ErrQueueDraining; ErrStoreFull. With ErrUncertain, of which ErrNotReplicated
 // is one, and when ctx ends meanwhile, the task may have been stored: the returned ID tells, and enqueuing it again under
 // that ID stores it once, and says ErrDuplicateTask only when replicas have it. A task that has run to its end by then runs
-// again, unless it is retained or its ID was chosen by the caller.
+// again, unless it is retained, or the caller chose its ID and the dedup window is not over.
 func (c *Client) Enqueue(ctx context.Context, t Task) (TaskID, error) {
 	if err := ctx.Err(); err != nil {
 		return t.ID, err

@@ -42,12 +42,13 @@ var (
 	ErrStoreFull = errors.New("dispatch: store is full")
 	// ErrUncertain is returned when a call was sent and its answer was lost: what it asked for may have happened. An
 	// enqueue may be repeated with the ID that was returned with the error; if the task has run to its end by then, it runs again
-	// unless it is retained or the caller had chosen its ID. What cancels, runs, edits or deletes a task is repeated as it is.
+	// unless it is retained, or the caller had chosen its ID and the dedup window is not over. What cancels, runs, edits or deletes a task is repeated as it is.
 	ErrUncertain = errors.New("dispatch: outcome unknown")
 	// ErrNotReplicated is returned when too few replicas have said in time that they have what the primary has; see
-	// Durability. The primary has done what was asked for, unless there was nothing to do, of which nothing else is said; calls
-	// that delete or replay many tasks end with it at the first batch. It is an ErrUncertain, and its calls are repeated as
-	// there: until a repetition gets another answer, a failover may undo what was done.
+	// Durability. The primary has done what was asked for, or has found that it cannot be done, which a repetition tells; calls
+	// that take many entries or tasks (DeleteDead, ReplayTasks, SyncSchedules) end with it at the first that it meets, and
+	// DrainQueue does not wait. It is an ErrUncertain, and its calls are repeated as there: until a repetition gets another
+	// answer, a failover may undo what was done.
 	ErrNotReplicated = fmt.Errorf("dispatch: not replicated in time: %w", ErrUncertain)
 	// ErrCancelled is the cause of a handler's context that ends because its task was cancelled.
 	ErrCancelled = errors.New("dispatch: task cancelled")

@@ -8,7 +8,8 @@ import (
 )
 
 // Filter selects tasks for Tasks, ReplayDead and DeleteDead. The zero value selects all; of the fields that are set, a
-// task has to match every one. The store does not know of them: whatever the filter, all tasks of the States are read.
+// task has to match every one. The store does not know of them: whatever the filter, all tasks of the States are read. What
+// cannot be read of a task (TaskInfo.Err) matches no field that is set, and does not keep the task from being replayed or deleted.
 type Filter struct {
 	// States are the states wanted; empty means every state.
 	States []TaskState

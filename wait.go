@@ -14,7 +14,7 @@ const (
 )
 
 // Wait returns a task once it has ended, succeeded, dead or cancelled, however long that takes; and at once if it has
-// already. The result of the task is in Progress.Result.
+// already. The result of the task is in Progress.Result, unless TaskInfo.Err says that it cannot be read.
 //
 // ErrTaskNotFound says that the task is gone: it never was, was deleted, or has ended and is not retained. A task that
 // is waited for should have a Retention, and by default one that succeeded has none. Of a task that a purge,

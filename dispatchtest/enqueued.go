@@ -51,7 +51,7 @@ func matches(want dispatch.Task, got *dispatch.TaskInfo) bool {
 			return false
 		}
 	}
-	return (want.ID == "" || want.ID == got.ID) &&
+	return got.Err == nil && (want.ID == "" || want.ID == got.ID) &&
 		(want.Kind == "" || want.Kind == got.Kind) &&
 		(want.URL == "" || want.URL == got.URL) &&
 		(want.Method == "" || want.Method == got.Method) &&

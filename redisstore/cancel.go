@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dispatchkit/dispatch"
 )
@@ -22,13 +23,16 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 	v, err := s.run(ctx, evenUncertain, s.scripts.cancel, keys,
 		s.now(), string(c.ID), c.Lease.Fence, ms(c.Retention), ms(c.Tombstone), progress,
 		s.endedChannel(), queue, number)
-	if err != nil {
+	silent := errors.Is(err, dispatch.ErrNotReplicated)
+	if err != nil && !silent {
 		return false, err
 	}
 	r := replyOf(s.scripts.cancel, v)
 	switch code := r.int(); {
-	case r.err != nil || code == -1:
+	case r.err != nil || code == -1: // it is to be tried again with another lease, whatever replicas have
 		return false, r.err
+	case silent:
+		return false, err
 	case code == 0:
 		return false, dispatch.ErrTaskNotFound
 	case code == -2:

@@ -102,11 +102,15 @@ type steps struct {
 
 func (s *Store) inSteps() *steps { return &steps{Store: s} }
 
-// made takes in the error of a step; the call ends with what it returns, unless that is nil.
+// made takes in the error of a step; the call ends with what it returns, unless that is nil. Once replicas have been silent, a
+// step before this one was made, whatever the error says of its own.
 func (c *steps) made(err error) error {
-	if errors.Is(err, dispatch.ErrNotReplicated) {
+	switch {
+	case errors.Is(err, dispatch.ErrNotReplicated):
 		c.Store, c.silent = c.base, err
 		return nil
+	case err != nil && c.silent != nil:
+		return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 	}
 	return err
 }

@@ -206,12 +206,55 @@ func TestDurableCallsOfSeveralSteps(t *testing.T) {
 	sound(t, s, mail)
 }
 
+// When a later step fails, the ones before it were made: the error must not say that nothing was.
+func TestDurableCallThatEndsHalfway(t *testing.T) {
+	var broken atomic.Bool
+	s, r := durableMini(t, hook(func(ctx context.Context, _ string, cmd redis.Cmder, next redis.ProcessHook) error {
+		if broken.Load() && cmd.Name() == "zscan" {
+			return redisError("ERR")
+		}
+		return next(ctx, cmd)
+	}))
+	put(t, s, "a")
+	r.alive.Store(0)
+	broken.Store(true)
+	requireErr(t, s.PurgeQueue(t.Context(), mail, 0), dispatch.ErrUncertain)
+	if got := ids(claim(t, s, alice, 1, 10).Leased); got != "" {
+		t.Errorf("claimed %q from a queue that is purged", got)
+	}
+}
+
+// What is to be tried again because somebody else was faster is so whatever replicas have.
+func TestDurableConflicts(t *testing.T) {
+	s, r := durableMini(t)
+	ctx := t.Context()
+	put(t, s, "a", "b")
+	held := claim(t, s, alice, 1, 1).Leased[0]
+	settle(t, s, dispatch.Retry, 0, held)
+	claim(t, s, alice, 2, 2)
+	put(t, s, "c")
+	r.alive.Store(0)
+	if replaced, err := s.ReplaceQueue(ctx, dispatch.Queue{Name: mail, Version: 1}); err != nil || replaced {
+		t.Errorf("settings of another version: %v, %v", replaced, err)
+	}
+	order := dispatch.Cancellation{ID: held.Task.ID, Lease: held.Lease}
+	if cancelled, err := s.CancelTask(ctx, mail, order); err != nil || cancelled {
+		t.Errorf("a task under another lease: %v, %v", cancelled, err)
+	}
+	requireErr(t, s.EditTask(ctx, mail, "c", func(task *dispatch.Task) error {
+		task.Kind = "mine"
+		return s.base.EditTask(ctx, mail, "c", func(task *dispatch.Task) error { task.Kind = "theirs"; return nil })
+	}), dispatch.ErrConflict)
+}
+
 // Everything that is acknowledged waits, and what is not does not.
 func TestDurableMethods(t *testing.T) {
 	s, r := durableMini(t)
 	put(t, s, "a", "b", "c")
 	ctx := t.Context()
 	ok(t, s.PutEntry(ctx, &dispatch.EntryInfo{Entry: dispatch.Entry{Name: "e", Spec: "@daily"}}))
+	now, err := s.Queue(ctx, mail)
+	ok(t, err)
 	r.alive.Store(0)
 	for name, call := range map[string]func() error{
 		"cancel": func() error { _, err := s.CancelTask(ctx, mail, dispatch.Cancellation{ID: "a"}); return err },
@@ -225,7 +268,7 @@ func TestDurableMethods(t *testing.T) {
 		"run":        func() error { _, err := s.RunTask(ctx, mail, "c"); return err },
 		"state":      func() error { return s.SetState(ctx, mail, dispatch.QueueRunning) },
 		"create":     func() error { _, err := s.CreateQueue(ctx, dispatch.Queue{Name: mail}); return err },
-		"replace":    func() error { _, err := s.ReplaceQueue(ctx, dispatch.Queue{Name: mail}); return err },
+		"replace":    func() error { _, err := s.ReplaceQueue(ctx, *now); return err },
 		"purge":      func() error { return s.PurgeQueue(ctx, "none", 0) },
 		"entry": func() error {
 			return s.PutEntry(ctx, &dispatch.EntryInfo{Entry: dispatch.Entry{Name: "e", Spec: "@daily"}})
@@ -241,7 +284,7 @@ func TestDurableMethods(t *testing.T) {
 	put(t, s, "d")
 	r.alive.Store(0)
 	waits := r.waited()
-	_, err := s.Task(ctx, mail, "d")
+	_, err = s.Task(ctx, mail, "d")
 	ok(t, err)
 	_, err = s.Counts(ctx, mail)
 	ok(t, err)

@@ -38,14 +38,14 @@ func (s *Store) EditTask(ctx context.Context, queue string, id dispatch.TaskID, 
 	keys := []string{k.due, k.tasks, k.meta, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.edit, keys, number, string(id), record, record[:stampBytes]+edited)
 	switch {
+	case v == int64(-2): // whatever replicas have
+		return dispatch.ErrConflict
 	case err != nil:
 		return err
 	case v == int64(0):
 		return dispatch.ErrTaskNotFound
 	case v == int64(-1):
 		return dispatch.ErrNotWaiting
-	case v == int64(-2):
-		return dispatch.ErrConflict
 	case v != int64(1): // this call comes late, and nobody waits for it
 		return dispatch.ErrUncertain
 	}

@@ -47,7 +47,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	case code == 1:
 		if err := call.made(call.listDurably(ctx, queue)); err != nil {
-			return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+			return dispatch.EnqueueReply{}, errListing(err)
 		}
 	case code == 0:
 		// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.
@@ -63,7 +63,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		}
 		// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
 		if err := call.made(call.listQueue(ctx, queue)); err != nil {
-			return dispatch.EnqueueReply{}, fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+			return dispatch.EnqueueReply{}, errListing(err)
 		}
 		r = replyOf(s.scripts.enqueue, v)
 		code = r.int()
@@ -74,6 +74,10 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	return reply, err
 }
+
+// errListing is that of a call whose tasks are stored, in a queue that may not be listed. Nobody is to take it for a store that was
+// full, of which nothing is stored.
+func errListing(err error) error { return fmt.Errorf("%w: %v", dispatch.ErrUncertain, err) }
 
 func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {
 	switch code {

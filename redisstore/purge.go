@@ -37,7 +37,7 @@ func (s *Store) PurgeQueue(ctx context.Context, name string, tombstone time.Dura
 		// One pass sees every task that waits. Where ZSCAN skips entries when others are removed, as miniredis does, the
 		// next pass sees them.
 		removed, err := s.purgePass(ctx, name)
-		if err != nil || removed == 0 {
+		if err := call.made(err); err != nil || removed == 0 {
 			return cmp.Or(err, call.silent)
 		}
 	}

@@ -49,7 +49,10 @@ func (s *Store) ReplaceQueue(ctx context.Context, q dispatch.Queue) (bool, error
 	v, err := s.run(ctx, evenUncertain, s.scripts.queueReplace, keys,
 		q.Version, config, interval, burst, concurrent, s.now(), formatResources(q.Requires), ms(q.TaskTTL),
 		number)
-	if v == int64(-1) {
+	switch {
+	case v == int64(0): // it is to be tried again with other settings, whatever replicas have
+		return false, nil
+	case err == nil && v == int64(-1):
 		return false, dispatch.ErrQueueNotFound
 	}
 	return v == int64(1), err

@@ -199,6 +199,9 @@ func (h *hostile) babble(ctx context.Context, random *rand.Rand, n int) error {
 		if err != nil {
 			return fmt.Errorf("list of random tasks: %w", err)
 		}
+		if t.Err != nil {
+			return fmt.Errorf("task %s came back torn: %w", t.ID, t.Err)
+		}
 		if stored--; t.Kind == "" && t.URL == "" {
 			return fmt.Errorf("task %s came back without what it is to do", t.ID)
 		}

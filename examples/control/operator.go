@@ -104,6 +104,9 @@ func (o operator) replay(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if t.Err != nil { // a task that another version wrote, for example
+			return t.Err
+		}
 		last := t.Progress.History[len(t.Progress.History)-1]
 		fmt.Printf("%30s%s was attempted %d times: %s\n", "", t.Payload, t.Progress.Attempts, last.Error)
 		dead = append(dead, t.ID)

@@ -283,6 +283,9 @@ func (e *env) refused(w cluster.WorkerID, items ...dispatch.Settlement) {
 func (e *env) info(id string, state dispatch.TaskState) *dispatch.TaskInfo {
 	e.Helper()
 	t, err := e.store.Task(e.ctx, queue, dispatch.TaskID(id))
+	if err == nil {
+		err = t.Err
+	}
 	if err != nil {
 		e.Fatalf("task %s: %v", id, err)
 	}
