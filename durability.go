@@ -83,5 +83,5 @@ func (d Durability) ackedBy(store Store) (Store, error) {
 	return replicator.Durable(d)
 }
 
-// happened says whether the store has done what it was asked for, or most likely has, so that others are to be told of it.
-func happened(err error) bool { return err == nil || errors.Is(err, ErrNotReplicated) }
+// happened says whether the store has done what it was asked for, or may have, so that others are to be told of it.
+func happened(err error) bool { return err == nil || errors.Is(err, ErrUncertain) }

@@ -42,7 +42,8 @@ var (
 	ErrStoreFull = errors.New("dispatch: store is full")
 	// ErrUncertain is returned when a call was sent and its answer was lost: what it asked for may have happened. An
 	// enqueue may be repeated with the ID that was returned with the error; if the task has run to its end by then, it runs again
-	// unless it is retained, or the caller had chosen its ID and the dedup window is not over. What cancels, runs, edits or deletes a task is repeated as it is.
+	// unless it is retained, or the caller had chosen its ID and the dedup window is not over. What cancels, runs, edits or
+	// deletes a task is repeated as it is.
 	ErrUncertain = errors.New("dispatch: outcome unknown")
 	// ErrNotReplicated is returned when too few replicas have said in time that they have what the primary has; see
 	// Durability. The primary has done what was asked for, or has found that it cannot be done, which a repetition tells; calls

@@ -162,7 +162,7 @@ func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 		return err
 	}
 	err := c.acked.DeleteQueue(ctx, name)
-	if err == nil || errors.Is(err, ErrUncertain) {
+	if happened(err) {
 		await(ctx, c.announce(Hint{Queue: name, Revoked: AllLeases}))
 	}
 	return named(err, name)

@@ -17,15 +17,15 @@ func (s *Store) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (
 	k := s.queueKeys(queue)
 	keys := []string{k.due, k.leased, k.leases, k.tasks, k.meta, s.callMemo(queue, lane)}
 	v, err := s.run(ctx, evenUncertain, s.scripts.runTask, keys, s.now(), string(id), number)
-	unconfirmed := errors.Is(err, dispatch.ErrNotReplicated)
-	if err != nil && !unconfirmed {
+	silent := errors.Is(err, dispatch.ErrNotReplicated)
+	if err != nil && !silent {
 		return 0, err
 	}
 	r := replyOf(s.scripts.runTask, v)
 	switch code := r.int(); {
 	case r.err != nil:
 		return 0, r.err
-	case unconfirmed && code != 1:
+	case silent && code != 1:
 		return 0, err
 	case code == 0:
 		return 0, dispatch.ErrTaskNotFound

@@ -117,7 +117,7 @@ func FuzzBucketRefill(f *testing.F) {
 	f.Add(1.0/12, 1, int64(333_333_445), 126) // rounding: a token, less 2^-53
 	f.Fuzz(func(t *testing.T, rate float64, burst int, later int64, charge int) {
 		if rate < 0.0001 || rate > 1e6 || burst < 1 || burst > 1e6 || later < 0 || charge < 1 || charge > 1e6 {
-			t.Skip()
+			t.Skip("no limits, or times, that a queue can have")
 		}
 		var b bucket
 		start := time.Unix(1_700_000_000, 0)

@@ -30,40 +30,40 @@ func (t tear) queue() string {
 }
 
 var tears = []tear{
-	{"indexed without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	{name: "indexed without a record", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.HDel(ctx, key(queue, "tasks"), id)
-	}, false, false},
-	{"a record in no index", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}},
+	{name: "a record in no index", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.ZRem(ctx, key(queue, "due"), id)
-	}, true, false},
-	{"leased to nobody", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}, runs: true},
+	{name: "leased to nobody", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.ZRem(ctx, key(queue, "due"), id)
 		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
-	}, true, true},
-	{"a lease without an end", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}, runs: true, swept: true},
+	{name: "a lease without an end", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.ZRem(ctx, key(queue, "due"), id)
 		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
-	}, true, false},
-	{"due and leased", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}, runs: true},
+	{name: "due and leased", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
 		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
-	}, true, false},
-	{"progress without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}, runs: true},
+	{name: "progress without a record", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.HDel(ctx, key(queue, "tasks"), id)
 		p.ZRem(ctx, key(queue, "due"), id)
 		p.HSet(ctx, key(queue, "state"), id, "\x01\x00\x00\x00\x01\x80")
-	}, false, false},
-	{"a lease without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}},
+	{name: "a lease without a record", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.HDel(ctx, key(queue, "tasks"), id)
 		p.ZRem(ctx, key(queue, "due"), id)
 		p.HSet(ctx, key(queue, "leases"), id, ghostLease(id))
 		p.ZAdd(ctx, key(queue, "leased"), redis.Z{Score: 1, Member: id})
-	}, false, true},
-	{"kept without a record", func(ctx context.Context, p redis.Pipeliner, queue, id string) {
+	}, swept: true},
+	{name: "kept without a record", do: func(ctx context.Context, p redis.Pipeliner, queue, id string) {
 		p.HDel(ctx, key(queue, "tasks"), id)
 		p.ZRem(ctx, key(queue, "due"), id)
 		p.ZAdd(ctx, key(queue, "dead"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
-	}, false, false},
+	}},
 }
 
 // ghostLease is the lease of a worker that is not there. No two have the same token.

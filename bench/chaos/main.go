@@ -40,12 +40,15 @@ func main() {
 	var s settings
 	flag.BoolVar(&s.all, "all", false, "run every scenario")
 	flag.StringVar(&s.only, "run", "", "regular expression: run the scenarios whose names match")
-	flag.BoolVar(&s.list, "list", false, "print the scenarios that would run, and what they hold; with -planted the bugs, each with its scenario")
+	flag.BoolVar(&s.list, "list", false,
+		"print the scenarios that would run, and what they hold; with -planted the bugs, each with its scenario")
 	flag.BoolVar(&s.quick, "quick", false, "the short forms, of about 10 s each: 4 to 5 minutes in all")
 	flag.Uint64Var(&s.seed, "seed", 0, "decides faults and load; 0 draws one, which the output names")
-	flag.DurationVar(&s.length, "for", defaultLength, "the length of the long form of random-mix; no other scenario, and nothing with -quick, goes by it")
+	flag.DurationVar(&s.length, "for", defaultLength,
+		"the length of the long form of random-mix; no other scenario, and nothing with -quick, goes by it")
 	flag.BoolVar(&s.asJSON, "json", false, "a line of JSON per scenario or planted bug instead of a table")
-	flag.StringVar(&s.keep, "keep", "", "directory for what failed runs leave; empty leaves it in that for temporary files, and with -planted nowhere")
+	flag.StringVar(&s.keep, "keep", "",
+		"directory for what failed runs leave; empty leaves it in that for temporary files, and with -planted nowhere")
 	flag.BoolVar(&s.planted, "planted", false,
 		"plant bugs one by one, and fail unless a scenario finds each; with -run only those whose own names match")
 	flag.Parse()

@@ -220,7 +220,7 @@ func (o *office) purge(ctx context.Context, random *rand.Rand, n int) error {
 		return err
 	}
 	Sleep(ctx, time.Duration(random.IntN(200))*time.Millisecond)
-	bound := 2*time.Second + time.Duration(n)*500*time.Microsecond
+	bound := 2*time.Second + time.Duration(n)*200*time.Microsecond
 	begun := time.Now()
 	if err := o.timed("purge", bound, func() error { return o.client.PurgeQueue(ctx, binQueue) }); err != nil {
 		return err

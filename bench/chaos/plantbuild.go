@@ -57,7 +57,8 @@ func (p plant) build(ctx context.Context, root, dir string) (binary string, err 
 		return "", err
 	}
 	binary = filepath.Join(dir, "chaos")
-	build := orderly(ctx, dir, syscall.SIGINT, "go", "build", "-overlay", overlayFile, "-o", binary, "github.com/dispatchkit/dispatch/bench/chaos")
+	build := orderly(ctx, dir, syscall.SIGINT,
+		"go", "build", "-overlay", overlayFile, "-o", binary, "github.com/dispatchkit/dispatch/bench/chaos")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not build: %w: %s", p.name, err, said)
 	}

@@ -98,11 +98,11 @@ func (r *Run) outlast(ctx context.Context, workers []*Process, leader *Process) 
 	if err := leader.Stop(); err != nil {
 		return err
 	}
-	left, err := r.LeftBy(ctx, leader)
+	held, err := r.Held(ctx, leader)
 	if err != nil {
 		return err
 	}
-	r.Allow(left)
+	r.Allow(len(held))
 	var others []*Process
 	for _, w := range workers {
 		if w != leader {

@@ -12,7 +12,7 @@ import (
 // An idle process costs Redis a command a second at most, and is there at once when something comes. It does not run in
 // parallel with other tests, which would be measured too.
 func TestIdleCostsNothing(t *testing.T) {
-	window, runs := 15*time.Second, 21
+	window, runs := 30*time.Second, 21
 	if long {
 		window = time.Minute
 	}
@@ -41,8 +41,8 @@ func TestIdleCostsNothing(t *testing.T) {
 	}
 	rate := float64(total) / window.Seconds()
 	t.Logf("idle for %v with %d queues: %d commands, %.2f a second: %v", window, len(queues), total, rate, commands)
-	// In a window that is short each of the loops may have one more.
-	if float64(total) > window.Seconds()+3 {
+	// A window may begin and end with a command.
+	if float64(total) > window.Seconds()+1 {
 		t.Errorf("%d commands in %v, more than one a second", total, window)
 	}
 
