@@ -26,7 +26,8 @@ type Durability struct {
 	// Replicas is how many replicas have to have what was written. 0 means none; at most 16.
 	Replicas int
 	// Timeout is how long they have for it, counted from when the primary has it. 0 means 1 s; at least 1 ms, at most 2 s.
-	// While replicas are silent, calls also wait for those before them, so that an answer may take several times as long.
+	// While replicas are silent, calls also wait for those before them, and one that tries again, as UpdateQueue does, waits
+	// each time, so that an answer may take several times as long.
 	// It is to be left at 0 without Replicas.
 	Timeout time.Duration
 }

@@ -25,7 +25,7 @@ func (d *Dispatcher) hearRevoked(hints []Hint) {
 		}
 		for r := range d.running {
 			if r.leased.Task.Queue == h.Queue && (h.Revoked == AllLeases || r.leased.Lease.Token == h.Revoked) {
-				r.suspected, r.cancelled, found = true, h.Cancelled, true
+				r.suspected, r.cancelled, found = true, r.cancelled || h.Cancelled, true
 			}
 		}
 	}
@@ -135,10 +135,20 @@ func (d *Dispatcher) checkLeases(ctx context.Context, queue string, open []*runn
 	}
 	d.log.recovered("holds")
 	for i, r := range open {
-		if !held[i] {
+		if held[i] {
+			d.trust(r)
+		} else {
 			r.ctx.end(d.whyLost(ctx, r))
 		}
 	}
+}
+
+// trust forgets what a message has said of an attempt whose lease was looked at since, and holds. Whoever does not know whether
+// he has cancelled a task says that he has.
+func (d *Dispatcher) trust(r *running) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.cancelled = r.cancelled && r.suspected // by a message that came meanwhile
 }
 
 // whyLost is the cause for an attempt without a lease. Without a message the task itself tells; one that was cancelled and

@@ -17,6 +17,9 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 	if !happened(err) {
 		return named(err, string(id))
 	}
+	if lost == 0 && err != nil {
+		lost = AllLeases // which one it is, if any, the answer would have said
+	}
 	if lost != 0 { // announcements go one after the other, so the second one is the one to wait for
 		c.announce(Hint{Queue: queue, Revoked: lost})
 	}

@@ -207,6 +207,10 @@ func (w *watched) Extend(ctx context.Context, queue string, all []dispatch.Exten
 	return answer(w, ctx, "Extend", func() ([]bool, error) { return w.Store.Extend(ctx, queue, all) })
 }
 
+func (w *watched) Holds(ctx context.Context, queue string, leases []dispatch.Held) ([]bool, error) {
+	return answer(w, ctx, "Holds", func() ([]bool, error) { return w.Store.Holds(ctx, queue, leases) })
+}
+
 func (w *watched) ExpiredLeases(ctx context.Context, queue string, limit int) (leases []dispatch.Leased, next time.Duration, err error) {
 	err = w.call(ctx, "ExpiredLeases", func() error {
 		leases, next, err = w.Store.ExpiredLeases(ctx, queue, limit)

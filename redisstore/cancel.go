@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -31,6 +32,9 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 	switch code := r.int(); {
 	case r.err != nil || code == -1: // it is to be tried again with another lease, whatever replicas have
 		return false, r.err
+	case code == 1:
+		s.noteExpiry(ctx, queue, wait(r.int()))
+		return true, cmp.Or(r.err, err)
 	case silent:
 		return false, err
 	case code == 0:
@@ -39,8 +43,6 @@ func (s *Store) CancelTask(ctx context.Context, queue string, c dispatch.Cancell
 		return false, dispatch.ErrTaskEnded
 	case code == -4: // this call comes late, and nobody waits for it
 		return false, dispatch.ErrUncertain
-	case code == 1:
-		s.noteExpiry(ctx, queue, wait(r.int()))
 	}
-	return true, r.err
+	return true, nil // it was cancelled before
 }

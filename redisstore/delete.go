@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/dispatchkit/dispatch"
 )
@@ -12,10 +13,10 @@ func (s *Store) DeleteTasks(ctx context.Context, queue string, ids []dispatch.Ta
 	deleted := make([]bool, 0, len(ids))
 	for len(ids) > 0 {
 		codes, err := s.deletePart(ctx, queue, ids[:min(len(ids), maxScriptItems)], o)
+		deleted, ids = append(deleted, codes...), ids[len(codes):]
 		if err != nil {
 			return deleted, err
 		}
-		deleted, ids = append(deleted, codes...), ids[len(codes):]
 	}
 	return deleted, nil
 }
@@ -31,9 +32,9 @@ func (s *Store) deletePart(ctx context.Context, queue string, ids []dispatch.Tas
 	for _, id := range ids {
 		args = append(args, string(id))
 	}
-	v, err := s.run(ctx, evenUncertain, s.scripts.delete, keys, args...)
-	if err != nil {
-		return nil, err
+	v, silent := s.run(ctx, evenUncertain, s.scripts.delete, keys, args...)
+	if silent != nil && !errors.Is(silent, dispatch.ErrNotReplicated) {
+		return nil, silent
 	}
 	r := replyOf(s.scripts.delete, v)
 	if r.left() == 1 { // this call comes late, and nobody waits for it
@@ -45,5 +46,5 @@ func (s *Store) deletePart(ctx context.Context, queue string, ids []dispatch.Tas
 		return nil, err
 	}
 	s.noteExpiry(ctx, queue, wait(kept))
-	return codes, nil
+	return codes, silent
 }

@@ -94,24 +94,33 @@ func (s *Store) change(ctx context.Context, args ...any) error {
 }
 
 // steps is a call that takes several. When replicas have kept silent about one, the others are made without waiting for them
-// again, and the call ends with that.
+// again, and the call ends with that. An error of a step never says that nothing was done, once something was.
 type steps struct {
 	*Store       // which makes the next one
 	silent error // ErrNotReplicated, or nil
+	begun  bool  // something was done that stays
 }
 
 func (s *Store) inSteps() *steps { return &steps{Store: s} }
 
-// made takes in the error of a step; the call ends with what it returns, unless that is nil. Once replicas have been silent, a
-// step before this one was made, whatever the error says of its own.
-func (c *steps) made(err error) error {
+// asked takes in the error of a step that leaves nothing to speak of; the call ends with what it returns, unless that is nil.
+func (c *steps) asked(err error) error {
 	switch {
 	case errors.Is(err, dispatch.ErrNotReplicated):
 		c.Store, c.silent = c.base, err
 		return nil
-	case err != nil && c.silent != nil:
-		return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+	case err == nil || !c.begun:
+		return err
+	case errors.Is(err, dispatch.ErrStoreFull): // of which nothing is stored
+		return fmt.Errorf("%w: %v", dispatch.ErrUncertain, err)
 	}
+	return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
+}
+
+// made is the same for a step that does something.
+func (c *steps) made(err error) error {
+	err = c.asked(err)
+	c.begun = c.begun || err == nil
 	return err
 }
 

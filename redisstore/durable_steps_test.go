@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -92,4 +94,101 @@ func TestDurableConflicts(t *testing.T) {
 		task.Kind = "mine"
 		return s.base.EditTask(ctx, mail, "c", func(task *dispatch.Task) error { task.Kind = "theirs"; return nil })
 	}), dispatch.ErrConflict)
+}
+
+// What a call keeps for a while is noted for the clean-up, also when replicas are silent about it.
+func TestDurableCallsNoteWhatExpires(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, s *testStore) error{
+		"cancel": func(ctx context.Context, s *testStore) error {
+			_, err := s.CancelTask(ctx, mail, dispatch.Cancellation{ID: "a", Retention: time.Minute, Tombstone: time.Minute})
+			return err
+		},
+		"delete": func(ctx context.Context, s *testStore) error {
+			deleted, err := s.DeleteTasks(ctx, mail, []dispatch.TaskID{"a", "none"}, dispatch.DeleteOptions{Tombstone: time.Minute})
+			if !slices.Equal(deleted, []bool{true, false}) {
+				t.Errorf("deleted: %v", deleted)
+			}
+			return err
+		},
+		"purge": func(ctx context.Context, s *testStore) error { return s.PurgeQueue(ctx, mail, time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := durableMini(t)
+			enqueue(t, s, namedTask("a"))
+			r.alive.Store(0)
+			requireErr(t, call(t.Context(), s), dispatch.ErrNotReplicated)
+			s.advance(time.Hour)
+			if names, err := s.Expiring(t.Context(), 10); err != nil || !slices.Equal(names, []string{mail}) {
+				t.Errorf("to clean up: %q, %v", names, err)
+			}
+		})
+	}
+}
+
+// A call of several steps that fails after the first says that something may have been done, with or without replicas to wait
+// for. A server that was full is not to be heard as one that has stored nothing.
+func TestCallThatEndsHalfway(t *testing.T) {
+	full := fault{err: said("OOM command not allowed when used memory > 'maxmemory'.")}
+	broken := fault{err: said("ERR broken")}
+	for name, c := range map[string]struct {
+		command string
+		plan    []fault
+		call    func(ctx context.Context, s *testStore) error
+	}{
+		"new queue": {"sadd", []fault{{}, full}, func(ctx context.Context, s *testStore) error {
+			_, err := s.CreateQueue(ctx, dispatch.Queue{Name: "new"})
+			return err
+		}},
+		"task of a new queue": {"sadd", []fault{{}, full}, func(ctx context.Context, s *testStore) error {
+			_, err := s.Enqueue(ctx, "new", []dispatch.Submission{task("a")}, dispatch.EnqueueOptions{})
+			return err
+		}},
+		"purge":    {"zscan", []fault{broken}, func(ctx context.Context, s *testStore) error { return s.PurgeQueue(ctx, mail, 0) }},
+		"deletion": {"hmget", []fault{{}, broken}, func(ctx context.Context, s *testStore) error { return s.DeleteQueue(ctx, mail) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f := flaky(t, backend{"", openMini})
+			put(t, s, "a")
+			f.plan(c.command, c.plan...)
+			err := c.call(t.Context(), s)
+			requireErr(t, err, dispatch.ErrUncertain)
+			if errors.Is(err, dispatch.ErrStoreFull) {
+				t.Errorf("as if nothing was stored: %v", err)
+			}
+		})
+	}
+}
+
+// A call that has done nothing but list a name says what it failed of.
+func TestCallThatDoesNotBegin(t *testing.T) {
+	for _, step := range []string{"sadd", "queue_create"} {
+		s, f := flaky(t, backend{"", openMini})
+		f.plan(step, fault{err: said("OOM command not allowed when used memory > 'maxmemory'.")})
+		_, err := s.CreateQueue(t.Context(), dispatch.Queue{Name: "new"})
+		if requireErr(t, err, dispatch.ErrStoreFull); errors.Is(err, dispatch.ErrUncertain) {
+			t.Errorf("%s: as if it had begun: %v", step, err)
+		}
+	}
+}
+
+// In a cluster the queue's name may be on another master than its tasks, and that one may be full: the tasks are stored.
+func TestDurableEnqueueThatCannotList(t *testing.T) {
+	f, r := newFaults(), new(replicas)
+	r.alive.Store(1)
+	s := backends(t)[3].open(t)
+	put(t, s, "a") // without replicas to wait for
+	masters := s.client.(*redis.ClusterClient)
+	ok(t, masters.ForEachMaster(t.Context(), func(_ context.Context, master *redis.Client) error {
+		master.AddHook(r)
+		master.AddHook(f.hook())
+		return nil
+	}))
+	f.plan("sadd", fault{err: said("OOM command not allowed when used memory > 'maxmemory'.")})
+	_, err := durableOf(t, s).Enqueue(t.Context(), mail, []dispatch.Submission{task("b")}, dispatch.EnqueueOptions{})
+	if requireErr(t, err, dispatch.ErrUncertain); errors.Is(err, dispatch.ErrStoreFull) {
+		t.Errorf("as if nothing was stored: %v", err)
+	}
+	if got := ids(claim(t, s, alice, 1, 10).Leased); got != "a b " {
+		t.Errorf("claimed %q", got)
+	}
 }

@@ -35,11 +35,12 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	keys := []string{k.due, k.tasks, k.names, k.meta, k.state, k.done, k.dead, k.cancelled, s.callMemo(queue, lane)}
 	call := s.inSteps()
 	v, err := call.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
-	if err := call.made(err); err != nil {
+	if err := call.asked(err); err != nil {
 		return dispatch.EnqueueReply{}, err
 	}
 	r := replyOf(s.scripts.enqueue, v)
 	code := r.int()
+	call.begun = code == 1
 	switch {
 	case r.err != nil:
 		return dispatch.EnqueueReply{}, r.err
@@ -47,11 +48,11 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		return dispatch.EnqueueReply{}, dispatch.ErrQueueNotFound
 	case code == 1:
 		if err := call.made(call.listDurably(ctx, queue)); err != nil {
-			return dispatch.EnqueueReply{}, errListing(err)
+			return dispatch.EnqueueReply{}, err
 		}
 	case code == 0:
 		// The queue does not exist. Its name is listed before it has a task, so that no task is ever in an unlisted queue.
-		if err := call.made(call.listQueue(ctx, queue)); err != nil {
+		if err := call.asked(call.listQueue(ctx, queue)); err != nil {
 			return dispatch.EnqueueReply{}, err
 		}
 		if args[1], err = encodeSettings(&dispatch.Queue{}); err != nil {
@@ -63,7 +64,7 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 		}
 		// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
 		if err := call.made(call.listQueue(ctx, queue)); err != nil {
-			return dispatch.EnqueueReply{}, errListing(err)
+			return dispatch.EnqueueReply{}, err
 		}
 		r = replyOf(s.scripts.enqueue, v)
 		code = r.int()
@@ -74,10 +75,6 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 	}
 	return reply, err
 }
-
-// errListing is that of a call whose tasks are stored, in a queue that may not be listed. Nobody is to take it for a store that was
-// full, of which nothing is stored.
-func errListing(err error) error { return fmt.Errorf("%w: %v", dispatch.ErrUncertain, err) }
 
 func enqueueReply(code int64, r *reply, n int) (dispatch.EnqueueReply, error) {
 	switch code {

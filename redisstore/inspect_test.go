@@ -43,3 +43,24 @@ func TestTasksThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// A record that damage has left empty is a task all the same: it is listed, and can be replayed and deleted.
+func TestEmptyRecord(t *testing.T) {
+	onTwo(t, func(t *testing.T, b backend) {
+		s := b.open(t)
+		ctx := t.Context()
+		put(t, s, "a", "b")
+		settle(t, s, dispatch.Dead, time.Hour, claim(t, s, alice, 1, 10).Leased...)
+		ok(t, s.client.HSet(ctx, s.queueKeys(mail).tasks, "a", "", "b", "").Err())
+		page, _, err := s.Tasks(ctx, mail, dispatch.TaskDead, "")
+		if ok(t, err); len(page) != 2 || page[0].Err == nil {
+			t.Errorf("listed: %+v", page)
+		}
+		r, err := s.ReplayTasks(ctx, mail, []dispatch.Replay{{ID: "a"}})
+		if ok(t, err); !r.Replayed[0] {
+			t.Error("not replayed")
+		}
+		remove(t, s, 0, "a", "b")
+		sound(t, s, mail)
+	})
+}

@@ -19,7 +19,7 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 		return false, err
 	}
 	call := s.inSteps()
-	if err := call.made(call.listQueue(ctx, q.Name)); err != nil { // listed before it exists; see Enqueue
+	if err := call.asked(call.listQueue(ctx, q.Name)); err != nil { // listed before it exists; see Enqueue
 		return false, err
 	}
 	interval, burst, concurrent := limitArgs(&q)

@@ -42,7 +42,8 @@ for i = 8, #ARGV do
     break
   end
   codes[#codes + 1] = '0'
-  if length > 0 and not seen[id] and (not onlyDead or redis.call('ZSCORE', KEYS[7], id)) then
+  local there = length > 0 or redis.call('HEXISTS', KEYS[4], id) == 1 -- damage may have left a record empty
+  if there and not seen[id] and (not onlyDead or redis.call('ZSCORE', KEYS[7], id)) then
     codes[#codes], seen[id], size = '1', true, size + length
     gone[#gone + 1] = id
     local live = not onlyDead and (redis.call('ZSCORE', KEYS[1], id) or redis.call('ZSCORE', KEYS[2], id))

@@ -46,7 +46,7 @@ for i, id in ipairs(given) do
   local renamed = new ~= ''
   local target = renamed and new or id
   local exists = renamed and redis.call('HEXISTS', KEYS[3], new) == 1
-  local dead = length > 0 and expiries[i]
+  local dead = expiries[i] and (length > 0 or redis.call('HEXISTS', KEYS[3], id) == 1) -- damage may have left it empty
   codes[i] = '0'
   local again = taken[id] or taken[target] -- twice in one call: the first counts
   if dead and not exists and not again then
