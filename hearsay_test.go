@@ -43,6 +43,7 @@ func TestCancellationThatDidNotHappen(t *testing.T) {
 				b.ok(err)
 				id := b.enqueue(d, dispatch.Task{Kind: "k", Timeout: 10 * time.Minute})
 				<-started
+				time.Sleep(time.Second) // by then messages are heard
 				requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 				time.Sleep(30 * time.Second)
 				if len(causes) > 0 {
@@ -83,6 +84,7 @@ func TestCancellationIsNotForgotten(t *testing.T) {
 				b.ok(err)
 				id := b.enqueue(d, dispatch.Task{Kind: "k"})
 				<-started
+				time.Sleep(time.Second) // by then messages are heard
 				if c.vainFirst {
 					requireError(t, uncertain.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 					time.Sleep(100 * time.Millisecond)
@@ -117,11 +119,64 @@ func TestLostRunIsTold(t *testing.T) {
 		b.ok(err)
 		id := b.enqueue(d, dispatch.Task{Kind: "k"})
 		<-started
+		time.Sleep(time.Second) // by then messages are heard
 		begin := time.Now()
 		requireError(t, client.RunTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 		if cause := <-causes; !errors.Is(cause, dispatch.ErrLeaseLost) || time.Since(begin) > time.Second {
 			t.Errorf("the context ended %v later for %v", time.Since(begin), cause)
 		}
 		<-started
+	})
+}
+
+// A cancellation that may have happened, and then a RunTask that has taken the same lease: the task was not cancelled.
+func TestRunTaskKnowsBetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.store.onCall("Holds", func(_ context.Context, do func() error) error {
+			time.Sleep(300 * time.Millisecond) // in which the second is told
+			return do()
+		})
+		d := b.dispatcher(dispatch.Options{})
+		started, causes := stubborn(d)
+		b.ok(d.Start(t.Context()))
+		client, err := dispatch.NewClient(vain{b.store}, dispatch.ClientOptions{Logger: silent})
+		b.ok(err)
+		id := b.enqueue(d, dispatch.Task{Kind: "k"})
+		<-started
+		time.Sleep(time.Second) // by then messages are heard
+		requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
+		time.Sleep(100 * time.Millisecond)
+		b.ok(client.RunTask(t.Context(), dispatch.DefaultQueue, id))
+		requireError(t, <-causes, dispatch.ErrLeaseLost)
+		<-started
+	})
+}
+
+// unreplicated is a store whose replicas are silent about a RunTask that took nothing from anybody.
+type unreplicated struct{ dispatch.Store }
+
+func (unreplicated) RunTask(context.Context, string, dispatch.TaskID) (int64, error) {
+	return 0, dispatch.ErrNotReplicated
+}
+
+// Who knows that he has taken no lease has nobody look at theirs.
+func TestRunTaskOfAWaitingTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		d := b.dispatcher(dispatch.Options{})
+		started, _ := stubborn(d)
+		b.ok(d.Start(t.Context()))
+		client, err := dispatch.NewClient(unreplicated{b.store}, dispatch.ClientOptions{Logger: silent})
+		b.ok(err)
+		b.enqueue(d, dispatch.Task{Kind: "k"})
+		<-started
+		time.Sleep(time.Second) // by then messages are heard
+		before := b.store.count("Holds")
+		requireError(t, client.RunTask(t.Context(), dispatch.DefaultQueue, "other"), dispatch.ErrNotReplicated)
+		time.Sleep(time.Second)
+		if n := b.store.count("Holds") - before; n != 0 {
+			t.Errorf("%d looks at leases", n)
+		}
 	})
 }

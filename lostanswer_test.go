@@ -243,6 +243,7 @@ func TestLostCancellationIsTold(t *testing.T) {
 		b.ok(err)
 		id := b.enqueue(d, dispatch.Task{Kind: "k"})
 		<-started
+		time.Sleep(time.Second) // by then messages are heard
 		begin := time.Now()
 		requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 		if cause := <-causes; !errors.Is(cause, dispatch.ErrCancelled) || time.Since(begin) > time.Second {

@@ -25,7 +25,8 @@ func (d *Dispatcher) hearRevoked(hints []Hint) {
 		}
 		for r := range d.running {
 			if r.leased.Task.Queue == h.Queue && (h.Revoked == AllLeases || r.leased.Lease.Token == h.Revoked) {
-				r.suspected, r.cancelled, found = true, r.cancelled || h.Cancelled, true
+				r.suspected, found = true, true
+				r.cancelled = h.Cancelled || r.cancelled && h.Revoked == AllLeases // RunTask, which names one lease, knows better
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package dispatch
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // RunTask has a task attempted at once, as Cloud Tasks' RunTask: outside of the rate, the concurrency and the pause of its
 // queue, and though its receiver may not answer lately, as soon as a process that serves it has a free place. It moves the
@@ -17,7 +20,7 @@ func (c *Client) RunTask(ctx context.Context, queue string, id TaskID) error {
 	if !happened(err) {
 		return named(err, string(id))
 	}
-	if lost == 0 && err != nil {
+	if lost == 0 && err != nil && !errors.Is(err, ErrNotReplicated) {
 		lost = AllLeases // which one it is, if any, the answer would have said
 	}
 	if lost != 0 { // announcements go one after the other, so the second one is the one to wait for

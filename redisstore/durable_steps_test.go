@@ -161,12 +161,21 @@ func TestCallThatEndsHalfway(t *testing.T) {
 
 // A call that has done nothing but list a name says what it failed of.
 func TestCallThatDoesNotBegin(t *testing.T) {
-	for _, step := range []string{"sadd", "queue_create"} {
+	full := fault{err: said("OOM command not allowed when used memory > 'maxmemory'.")}
+	for _, c := range []struct {
+		queue, step string
+		plan        []fault
+	}{
+		{"new", "sadd", []fault{full}},
+		{"new", "queue_create", []fault{full}},
+		{mail, "sadd", []fault{{}, full}}, // which is there already
+	} {
 		s, f := flaky(t, backend{"", openMini})
-		f.plan(step, fault{err: said("OOM command not allowed when used memory > 'maxmemory'.")})
-		_, err := s.CreateQueue(t.Context(), dispatch.Queue{Name: "new"})
+		put(t, s, "a")
+		f.plan(c.step, c.plan...)
+		_, err := s.CreateQueue(t.Context(), dispatch.Queue{Name: c.queue})
 		if requireErr(t, err, dispatch.ErrStoreFull); errors.Is(err, dispatch.ErrUncertain) {
-			t.Errorf("%s: as if it had begun: %v", step, err)
+			t.Errorf("%s of %s: as if it had begun: %v", c.step, c.queue, err)
 		}
 	}
 }

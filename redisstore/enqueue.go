@@ -59,15 +59,16 @@ func (s *Store) Enqueue(ctx context.Context, queue string, tasks []dispatch.Subm
 			return dispatch.EnqueueReply{}, err
 		}
 		v, err = call.run(ctx, evenUncertain, s.scripts.enqueue, keys, args...)
-		if err := call.made(err); err != nil {
-			return dispatch.EnqueueReply{}, err
-		}
-		// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
-		if err := call.made(call.listQueue(ctx, queue)); err != nil {
+		if err := call.asked(err); err != nil {
 			return dispatch.EnqueueReply{}, err
 		}
 		r = replyOf(s.scripts.enqueue, v)
 		code = r.int()
+		call.begun = code == 1
+		// Listed once more, in case somebody deleted the queue between the two: see unlistQueue.
+		if err := call.made(call.listQueue(ctx, queue)); err != nil {
+			return dispatch.EnqueueReply{}, err
+		}
 	}
 	reply, err := enqueueReply(code, r, len(tasks))
 	if code == 1 { // what is refused whole is so whatever replicas have

@@ -44,7 +44,7 @@ func TestTasksThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A record that damage has left empty is a task all the same: it is listed, and can be replayed and deleted.
+// A record that damage has left empty is a task all the same: it is listed, keeps its name, and can be replayed and deleted.
 func TestEmptyRecord(t *testing.T) {
 	onTwo(t, func(t *testing.T, b backend) {
 		s := b.open(t)
@@ -55,6 +55,12 @@ func TestEmptyRecord(t *testing.T) {
 		page, _, err := s.Tasks(ctx, mail, dispatch.TaskDead, "")
 		if ok(t, err); len(page) != 2 || page[0].Err == nil {
 			t.Errorf("listed: %+v", page)
+		}
+		for _, longest := range []int{100, 1 << 20} { // with long records, those that are there are not all read
+			ok(t, s.client.HSet(ctx, s.queueKeys(mail).meta, "longest", longest).Err())
+			if r := enqueue(t, s, namedTask("a")); !r.Duplicate[0] {
+				t.Errorf("longest record of %d bytes: stored twice", longest)
+			}
 		}
 		r, err := s.ReplayTasks(ctx, mail, []dispatch.Replay{{ID: "a"}})
 		if ok(t, err); !r.Replayed[0] {

@@ -25,9 +25,10 @@ func (s *Store) CreateQueue(ctx context.Context, q dispatch.Queue) (bool, error)
 	interval, burst, concurrent := limitArgs(&q)
 	v, err := call.run(ctx, evenUncertain, s.scripts.queueCreate, []string{s.queueKeys(q.Name).meta},
 		s.now(), config, interval, burst, concurrent, formatResources(q.Requires), ms(q.TaskTTL))
-	if err := call.made(err); err != nil {
+	if err := call.asked(err); err != nil {
 		return false, err
 	}
+	call.begun = v == int64(1)
 	err = call.made(call.listQueue(ctx, q.Name))
 	return v == int64(1), cmp.Or(err, call.silent)
 }

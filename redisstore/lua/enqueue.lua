@@ -55,10 +55,9 @@ if longest * #ids <= 524288 then
 else
   -- Long records are read only where they may be equal to what came.
   for n, id in ipairs(ids) do
-    local length = redis.call('HSTRLEN', KEYS[2], id)
-    present[n] = length > 0 and '' -- some other record
-    if length == STAMP + #ARGV[2 * n + 6] then
-      present[n] = redis.call('HGET', KEYS[2], id)
+    if redis.call('HEXISTS', KEYS[2], id) == 1 then
+      local equal = redis.call('HSTRLEN', KEYS[2], id) == STAMP + #ARGV[2 * n + 6]
+      present[n] = equal and redis.call('HGET', KEYS[2], id) or '' -- some other record
     end
   end
 end
