@@ -91,7 +91,7 @@ type Options struct {
 	// Observer is told how every attempt ended; nil means nobody is.
 	Observer Observer
 	// PerQueueClaimCap is the most tasks that one claim asks for. 0 means 100; at most 150, which
-	// keep the store for about half a millisecond.
+	// keep the store for half a millisecond, and on a busy machine for a whole one.
 	PerQueueClaimCap int
 	// Queues are the queues that this process serves, at most 1000; empty means all.
 	Queues []string
