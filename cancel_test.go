@@ -23,6 +23,23 @@ func stubborn(d *dispatch.Dispatcher) (started chan struct{}, causes chan error)
 	return started, causes
 }
 
+// openAttempt has an attempt run until its context ends, on a process that hears messages by now, and makes a client of a store.
+func (b *bubble) openAttempt(store dispatch.Store, o dispatch.ClientOptions) (
+	client *dispatch.Client, id dispatch.TaskID, started chan struct{}, causes chan error,
+) {
+	b.Helper()
+	d := b.dispatcher(dispatch.Options{})
+	started, causes = stubborn(d)
+	b.ok(d.Start(b.Context()))
+	o.Logger = silent
+	client, err := dispatch.NewClient(store, o)
+	b.ok(err)
+	id = b.enqueue(d, dispatch.Task{Kind: "k", Timeout: 10 * time.Minute})
+	<-started
+	time.Sleep(time.Second)
+	return client, id, started, causes
+}
+
 // An attempt that runs on another process ends within a second of the cancellation, as cancelled, and never again.
 func TestCancelOfARunningTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

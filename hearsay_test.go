@@ -36,14 +36,7 @@ func TestCancellationThatDidNotHappen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBubble(t)
-				d := b.dispatcher(dispatch.Options{})
-				started, causes := stubborn(d)
-				b.ok(d.Start(t.Context()))
-				client, err := dispatch.NewClient(vain{b.store}, dispatch.ClientOptions{Logger: silent})
-				b.ok(err)
-				id := b.enqueue(d, dispatch.Task{Kind: "k", Timeout: 10 * time.Minute})
-				<-started
-				time.Sleep(time.Second) // by then messages are heard
+				client, id, _, causes := b.openAttempt(vain{b.store}, dispatch.ClientOptions{})
 				requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 				time.Sleep(30 * time.Second)
 				if len(causes) > 0 {
@@ -74,17 +67,10 @@ func TestCancellationIsNotForgotten(t *testing.T) {
 					defer time.Sleep(c.after)
 					return do()
 				})
-				d := b.dispatcher(dispatch.Options{})
-				started, causes := stubborn(d)
-				b.ok(d.Start(t.Context()))
 				// Nothing but the message says that the task was cancelled: it is not retained.
-				certain, err := dispatch.NewClient(b.store, dispatch.ClientOptions{Logger: silent, RetentionFailed: -1})
-				b.ok(err)
+				certain, id, _, causes := b.openAttempt(b.store, dispatch.ClientOptions{RetentionFailed: -1})
 				uncertain, err := dispatch.NewClient(vain{b.store}, dispatch.ClientOptions{Logger: silent})
 				b.ok(err)
-				id := b.enqueue(d, dispatch.Task{Kind: "k"})
-				<-started
-				time.Sleep(time.Second) // by then messages are heard
 				if c.vainFirst {
 					requireError(t, uncertain.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 					time.Sleep(100 * time.Millisecond)
@@ -100,33 +86,39 @@ func TestCancellationIsNotForgotten(t *testing.T) {
 	}
 }
 
-// unansweredRuns is a store whose answers to RunTask are lost.
-type unansweredRuns struct{ dispatch.Store }
+// unanswered is a store whose answers to cancellations and to RunTask are lost.
+type unanswered struct{ dispatch.Store }
 
-func (s unansweredRuns) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (int64, error) {
+func (s unanswered) CancelTask(ctx context.Context, queue string, c dispatch.Cancellation) (bool, error) {
+	return false, lost(func() error { _, err := s.Store.CancelTask(ctx, queue, c); return err })
+}
+
+func (s unanswered) RunTask(ctx context.Context, queue string, id dispatch.TaskID) (int64, error) {
 	return 0, lost(func() error { _, err := s.Store.RunTask(ctx, queue, id); return err })
 }
 
-// Who may have taken a task from its attempt says so, though he does not know from which: it does not go on beside the next one
-// until somebody looks.
-func TestLostRunIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t)
-		d := b.dispatcher(dispatch.Options{})
-		started, causes := stubborn(d)
-		b.ok(d.Start(t.Context()))
-		client, err := dispatch.NewClient(unansweredRuns{b.store}, dispatch.ClientOptions{Logger: silent})
-		b.ok(err)
-		id := b.enqueue(d, dispatch.Task{Kind: "k"})
-		<-started
-		time.Sleep(time.Second) // by then messages are heard
-		begin := time.Now()
-		requireError(t, client.RunTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
-		if cause := <-causes; !errors.Is(cause, dispatch.ErrLeaseLost) || time.Since(begin) > time.Second {
-			t.Errorf("the context ended %v later for %v", time.Since(begin), cause)
-		}
-		<-started
-	})
+// Who may have taken a task from its attempt says so, though he may not know from which: it does not go on, alone or beside the
+// next one, until somebody looks.
+func TestWhatMayHaveHappenedIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		take func(c *dispatch.Client, ctx context.Context, queue string, id dispatch.TaskID) error
+		want error
+	}{
+		"cancelled": {(*dispatch.Client).CancelTask, dispatch.ErrCancelled},
+		"run again": {(*dispatch.Client).RunTask, dispatch.ErrLeaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t)
+				client, id, _, causes := b.openAttempt(unanswered{b.store}, dispatch.ClientOptions{})
+				begin := time.Now()
+				requireError(t, c.take(client, t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
+				if cause := <-causes; !errors.Is(cause, c.want) || time.Since(begin) > time.Second {
+					t.Errorf("the context ended %v later for %v", time.Since(begin), cause)
+				}
+			})
+		})
+	}
 }
 
 // A cancellation that may have happened, and then a RunTask that has taken the same lease: the task was not cancelled.
@@ -137,14 +129,7 @@ func TestRunTaskKnowsBetter(t *testing.T) {
 			time.Sleep(300 * time.Millisecond) // in which the second is told
 			return do()
 		})
-		d := b.dispatcher(dispatch.Options{})
-		started, causes := stubborn(d)
-		b.ok(d.Start(t.Context()))
-		client, err := dispatch.NewClient(vain{b.store}, dispatch.ClientOptions{Logger: silent})
-		b.ok(err)
-		id := b.enqueue(d, dispatch.Task{Kind: "k"})
-		<-started
-		time.Sleep(time.Second) // by then messages are heard
+		client, id, started, causes := b.openAttempt(vain{b.store}, dispatch.ClientOptions{})
 		requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
 		time.Sleep(100 * time.Millisecond)
 		b.ok(client.RunTask(t.Context(), dispatch.DefaultQueue, id))
@@ -164,14 +149,7 @@ func (unreplicated) RunTask(context.Context, string, dispatch.TaskID) (int64, er
 func TestRunTaskOfAWaitingTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
-		d := b.dispatcher(dispatch.Options{})
-		started, _ := stubborn(d)
-		b.ok(d.Start(t.Context()))
-		client, err := dispatch.NewClient(unreplicated{b.store}, dispatch.ClientOptions{Logger: silent})
-		b.ok(err)
-		b.enqueue(d, dispatch.Task{Kind: "k"})
-		<-started
-		time.Sleep(time.Second) // by then messages are heard
+		client, _, _, _ := b.openAttempt(unreplicated{b.store}, dispatch.ClientOptions{})
 		before := b.store.count("Holds")
 		requireError(t, client.RunTask(t.Context(), dispatch.DefaultQueue, "other"), dispatch.ErrNotReplicated)
 		time.Sleep(time.Second)

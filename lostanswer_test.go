@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -221,33 +220,6 @@ func TestLateClaimReply(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if b.seen.of(id) != "released succeeded" {
 			t.Errorf("outcomes %q", b.seen.of(id))
-		}
-	})
-}
-
-// unanswered is a store whose answers to cancellations are lost.
-type unanswered struct{ dispatch.Store }
-
-func (s unanswered) CancelTask(ctx context.Context, queue string, c dispatch.Cancellation) (bool, error) {
-	return false, lost(func() error { _, err := s.Store.CancelTask(ctx, queue, c); return err })
-}
-
-// Who may have cancelled a task says so: the attempt that runs does not go on until somebody looks.
-func TestLostCancellationIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t)
-		d := b.dispatcher(dispatch.Options{})
-		started, causes := stubborn(d)
-		b.ok(d.Start(t.Context()))
-		client, err := dispatch.NewClient(unanswered{b.store}, dispatch.ClientOptions{Logger: silent})
-		b.ok(err)
-		id := b.enqueue(d, dispatch.Task{Kind: "k"})
-		<-started
-		time.Sleep(time.Second) // by then messages are heard
-		begin := time.Now()
-		requireError(t, client.CancelTask(t.Context(), dispatch.DefaultQueue, id), dispatch.ErrUncertain)
-		if cause := <-causes; !errors.Is(cause, dispatch.ErrCancelled) || time.Since(begin) > time.Second {
-			t.Errorf("the context ended %v later for %v", time.Since(begin), cause)
 		}
 	})
 }
