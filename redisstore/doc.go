@@ -53,5 +53,6 @@
 // again. Fencing tokens still rise, unless the clock of the new primary is behind by more than the failover takes: they follow
 // it. Two workers may take themselves for the leader until the first one's TTL is over; terms keep apart what they write. A full
 // server elects no new leader. Eviction loses tasks: set maxmemory-policy noeviction. One queue is one slot, and so one core of
-// one master. Versions of Redis before and after 7.0 are not tested.
+// one master. Versions of Redis before and after 7.0 are not tested. While a server hangs, a call keeps to its context's deadline,
+// but hears of a cancellation only when an answer is 3 s late (the client's ReadTimeout).
 package redisstore

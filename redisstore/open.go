@@ -15,10 +15,12 @@ import (
 )
 
 // The settings of a client that Open makes. A call ends with its context; the network gets its own bounds for calls
-// whose context has none. The client never repeats a call by itself: the store does, where it knows that it may.
+// whose context has none. The client does not repeat a call by itself, and that of a cluster for a moment only: the store does,
+// as long as the context lasts, where it knows that it may.
 const (
 	dialTimeout   = 2 * time.Second
 	ioTimeout     = 3 * time.Second
+	maxRedirects  = 3           // and repetitions, with pauses of at most 0.14 s in all
 	reloadCluster = time.Second // the client's own default leaves a killed master undiscovered for a minute
 )
 
@@ -85,7 +87,7 @@ func openCluster(normal string) (redis.UniversalClient, error) {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
 	o.ClusterStateReloadInterval = reloadCluster
-	o.MaxRedirects = 8
+	o.MaxRedirects = maxRedirects
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClusterClient(o), nil
 }

@@ -54,7 +54,8 @@ func TestOpenClient(t *testing.T) {
 				if strings.Join(o.Addrs, " ") != strings.Join(tc.addrs, " ") || o.Username != tc.user || (o.TLSConfig != nil) != tc.tls {
 					t.Errorf("cluster of %v, user %q, tls %v", o.Addrs, o.Username, o.TLSConfig != nil)
 				}
-				if !o.ContextTimeoutEnabled || o.MaxRetries > 0 || o.ClusterStateReloadInterval != time.Second || o.ReadTimeout != ioTimeout {
+				if !o.ContextTimeoutEnabled || o.MaxRetries > 0 || o.ClusterStateReloadInterval != time.Second || o.ReadTimeout != ioTimeout ||
+					o.MaxRedirects != maxRedirects {
 					t.Errorf("client is not tuned: %+v", o)
 				}
 			default:

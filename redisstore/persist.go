@@ -32,11 +32,13 @@ const (
 )
 
 // persist makes a call, and makes it again, with growing pauses, as long as mode allows, until the context ends. An
-// error that it returns wraps dispatch.ErrUncertain if the call may have taken effect.
+// error that it returns wraps dispatch.ErrUncertain if the call may have taken effect, and that of the context if it has ended
+// and the call might have gone on.
 func (s *Store) persist(ctx context.Context, mode persistence, call func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	callers := ctx
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience+s.durability.Timeout)
@@ -51,8 +53,13 @@ func (s *Store) persist(ctx context.Context, mode persistence, call func(context
 		verdict := judge(err)
 		uncertain = uncertain || verdict == maybeDone
 		again := verdict == refused || verdict == maybeDone && mode == evenUncertain
+		if again && sleep(ctx, pause) {
+			continue
+		}
+		if ended := callers.Err(); ended != nil && (verdict == refused || verdict == maybeDone) && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
 		switch {
-		case again && sleep(ctx, pause):
 		case uncertain: // whatever was said last: an earlier call may have run, or may still
 			return fmt.Errorf("%w: %w", dispatch.ErrUncertain, err)
 		case verdict == full:

@@ -148,6 +148,9 @@ func TestPersistUntilTheContextEnds(t *testing.T) {
 			if calls != 4 || errors.Is(err, dispatch.ErrUncertain) != tc.uncertain || !redis.HasErrorPrefix(err, "LOADING") && !tc.uncertain {
 				t.Errorf("%d calls, %v", calls, err)
 			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v says nothing of the context", err)
+			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
