@@ -66,7 +66,7 @@ func TestRollingDeploy(t *testing.T) {
 	t.Parallel()
 	every, length := time.Second, 8*time.Second
 	s := fleetSettings()
-	s.Work, s.Concurrency = 100*time.Millisecond, 35 // 80 places are in use
+	s.Work, s.Concurrency = 300*time.Millisecond, 105 // 240 places are in use, and a drain lasts for many looks at the registry
 	if long {
 		every, length = 5*time.Second, 2*time.Minute
 	}
