@@ -19,8 +19,8 @@ const (
 	enqueueBatchBytes = 1 << 20
 	// enqueueLanes is how many batches of one EnqueueMany are in flight: one is encoded, one is on its way, one is stored.
 	enqueueLanes = 3
-	// enqueueSecond is how many calls of Enqueue make a second batch, while one is in flight.
-	enqueueSecond = 24
+	// enqueueSecond is how many calls of Enqueue make a second batch at the least, while one is in flight.
+	enqueueSecond = 8
 	// enqueuePatience bounds one call to the store, whose refusals (a cluster that moves, a store that loads) it
 	// retries meanwhile. With a Durability its Timeout comes on top.
 	enqueuePatience = 5 * time.Second

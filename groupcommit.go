@@ -17,8 +17,9 @@ type groupCommit[T any] struct {
 	// A batch has at most maxItems items and, unless it has one item, at most maxBytes bytes by size.
 	maxItems, maxBytes int
 	size               func(T) int
-	// second is how many items have to gather for a second batch to leave while one is in flight; 0 is never. So who sends
-	// much keeps the receiver busy while answers are on their way, and who sends little sends few batches.
+	// second is how many items have to gather, at the least, for a second batch to leave while one is in flight; 0 is never. It
+	// leaves with half of all items that have not been answered, or when it is full. So those who send much, and wait for answers, keep the receiver
+	// busy with two batches that take turns, as large as can be; and who sends little sends few batches.
 	second int
 
 	mu   sync.Mutex
@@ -30,6 +31,8 @@ type groupCommit[T any] struct {
 type gathering[T any] struct {
 	items   []T
 	senders int // 1, or 2
+	sent    int // items in flight
+	peak    int // the most that were gathered or in flight at once, lately
 }
 
 // add hands items over. It does not wait.
@@ -53,7 +56,7 @@ func (g *groupCommit[T]) add(key string, items ...T) {
 
 // isSecond says whether enough has gathered for a second batch.
 func (g *groupCommit[T]) isSecond(k *gathering[T]) bool {
-	return g.second > 0 && len(k.items) >= g.second
+	return g.second > 0 && len(k.items) >= max(g.second, min((k.peak+1)/2, g.maxItems))
 }
 
 // wait returns nil when nothing has gathered and nothing is on its way, or the error of ctx when that ends first.
@@ -95,9 +98,18 @@ func (g *groupCommit[T]) run(key string, k *gathering[T]) {
 		}
 	}()
 	for batch := g.take(key, k); batch != nil; batch = g.take(key, k) {
-		g.send(key, batch)
+		g.deliver(key, k, batch)
 	}
 	returned = true
+}
+
+func (g *groupCommit[T]) deliver(key string, k *gathering[T], batch []T) {
+	defer func() {
+		g.mu.Lock()
+		k.sent -= len(batch)
+		g.mu.Unlock()
+	}()
+	g.send(key, batch)
 }
 
 // take removes the next batch of a key, or ends a sender and returns nil.
@@ -117,6 +129,8 @@ func (g *groupCommit[T]) take(key string, k *gathering[T]) []T {
 	if len(k.items) == 0 {
 		k.items = nil // so that the array does not grow for ever
 	}
+	k.sent += n
+	k.peak = max(k.sent+len(k.items), k.peak-1-k.peak/32) // it is forgotten within some dozens of batches
 	return batch
 }
 

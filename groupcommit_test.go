@@ -272,3 +272,75 @@ func TestGroupCommitSecond(t *testing.T) {
 		}
 	})
 }
+
+// A full batch leaves beside another one, however many items there are.
+func TestGroupCommitSecondIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, inFlight := make(chan struct{}), make(chan int, 100)
+		g := groupCommit[string]{maxItems: 10, maxBytes: 100, size: lengthOf, second: 3, send: func(_ string, batch []string) {
+			inFlight <- len(batch)
+			<-gate
+		}}
+		for range 100 {
+			g.add("a", "x")
+		}
+		for left := 100; left > 0; {
+			synctest.Wait()
+			if n := len(inFlight); n != 2 && left > 10 {
+				t.Fatalf("%d batches in flight, %d items left", n, left)
+			}
+			left -= <-inFlight
+			gate <- struct{}{}
+		}
+		if err := g.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Callers that wait for their answers fill two batches of about the same size, which take turns; also when many have gone.
+func TestGroupCommitHalves(t *testing.T) {
+	for _, callers := range [][2]int{{16, 16}, {20, 20}, {33, 33}, {64, 64}, {100, 100}, {400, 20}} {
+		t.Run(fmt.Sprint(callers), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { takeTurns(t, callers[0], callers[1]) }) })
+	}
+}
+
+func takeTurns(t *testing.T, callers, stay int) {
+	var sizes []int
+	receiver := make(chan struct{}, 1) // takes one batch at a time, and a millisecond for each item
+	g := groupCommit[chan struct{}]{
+		maxItems: 150, maxBytes: 150, size: func(chan struct{}) int { return 1 }, second: 8,
+		send: func(_ string, batch []chan struct{}) {
+			receiver <- struct{}{}
+			time.Sleep(time.Duration(len(batch)) * time.Millisecond)
+			sizes = append(sizes, len(batch))
+			<-receiver
+			for _, answered := range batch {
+				answered <- struct{}{}
+			}
+		},
+	}
+	start := time.Now()
+	var all sync.WaitGroup
+	for i := range callers {
+		end := start.Add(time.Duration(10*callers) * time.Millisecond)
+		if i < stay {
+			end = end.Add(time.Duration(200*stay) * time.Millisecond)
+		}
+		all.Go(func() {
+			answered := make(chan struct{}, 1)
+			for time.Now().Before(end) {
+				g.add("a", answered)
+				<-answered
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	late := sizes[len(sizes)*3/4 : len(sizes)-4] // by now they have found their size; the last are what is left
+	for _, n := range late {
+		if n < stay*2/5 || n > stay*3/5 {
+			t.Fatalf("batches of %v", sizes)
+		}
+	}
+}
