@@ -32,13 +32,12 @@ const (
 )
 
 // persist makes a call, and makes it again, with growing pauses, as long as mode allows, until the context ends. An
-// error that it returns wraps dispatch.ErrUncertain if the call may have taken effect, and that of the context if it has ended
-// and the call might have gone on.
+// error that it returns wraps dispatch.ErrUncertain if the call may have taken effect, and context.Canceled if that is
+// why it went no further. A deadline may be that of somebody between the caller and the store, and is not told apart.
 func (s *Store) persist(ctx context.Context, mode persistence, call func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	callers := ctx
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience+s.durability.Timeout)
@@ -56,7 +55,7 @@ func (s *Store) persist(ctx context.Context, mode persistence, call func(context
 		if again && sleep(ctx, pause) {
 			continue
 		}
-		if ended := callers.Err(); ended != nil && (verdict == refused || verdict == maybeDone) && !errors.Is(err, ended) {
+		if ended := ctx.Err(); ended == context.Canceled && (verdict == refused || verdict == maybeDone) && !errors.Is(err, ended) {
 			err = fmt.Errorf("%w: %w", ended, err)
 		}
 		switch {
