@@ -153,9 +153,16 @@ func TestPersistUntilTheContextEnds(t *testing.T) {
 			}
 		})
 	}
+	// A deadline may be the client's own, and says nothing to its caller.
+	short, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer end()
+	err := new(Store).persist(short, evenUncertain, func(context.Context) error { return said("LOADING wait") })
+	if !redis.HasErrorPrefix(err, "LOADING") || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := new(Store).persist(ctx, evenUncertain, func(context.Context) error {
+	err = new(Store).persist(ctx, evenUncertain, func(context.Context) error {
 		t.Error("called although the context has ended")
 		return nil
 	})
