@@ -162,7 +162,7 @@ func TestEnqueueCallsCoalesce(t *testing.T) {
 		close(gate)
 		wait.Wait()
 		close(ids)
-		if n := b.store.count("Enqueue"); n < 5 || n > 6 { // 1, 24 or more, and 150 each
+		if n := b.store.count("Enqueue"); n < 5 || n > 6 { // 1, 8 or more, and 150 each
 			t.Errorf("501 calls make %d trips", n)
 		}
 		if n := b.store.count("Announce"); n < 1 || n > 6 {

@@ -18,8 +18,9 @@ type groupCommit[T any] struct {
 	maxItems, maxBytes int
 	size               func(T) int
 	// second is how many items have to gather, at the least, for a second batch to leave while one is in flight; 0 is never. It
-	// leaves with half of all items that have not been answered, or when it is full. So those who send much, and wait for answers, keep the receiver
-	// busy with two batches that take turns, as large as can be; and who sends little sends few batches.
+	// leaves with half of the most that were unanswered lately, or with maxItems. So those who wait for their answers fill two
+	// batches of about the same size, which take turns, and who sends little sends few batches. Lately, not now: the callers of
+	// an answered batch come back one by one, and half of what is there by then would split them unevenly.
 	second int
 
 	mu   sync.Mutex
@@ -32,7 +33,7 @@ type gathering[T any] struct {
 	items   []T
 	senders int // 1, or 2
 	sent    int // items in flight
-	peak    int // the most that were gathered or in flight at once, lately
+	peak    int // the most items, gathered and in flight, that a batch saw when it left, lately; at most 2*maxItems
 }
 
 // add hands items over. It does not wait.
@@ -54,9 +55,9 @@ func (g *groupCommit[T]) add(key string, items ...T) {
 	}
 }
 
-// isSecond says whether enough has gathered for a second batch.
+// isSecond says whether enough has gathered for two batches to be in flight.
 func (g *groupCommit[T]) isSecond(k *gathering[T]) bool {
-	return g.second > 0 && len(k.items) >= max(g.second, min((k.peak+1)/2, g.maxItems))
+	return g.second > 0 && len(k.items) >= max(g.second, (k.peak+1)/2)
 }
 
 // wait returns nil when nothing has gathered and nothing is on its way, or the error of ctx when that ends first.
@@ -103,6 +104,7 @@ func (g *groupCommit[T]) run(key string, k *gathering[T]) {
 	returned = true
 }
 
+// deliver sends a batch and counts it as answered, also when send calls Goexit.
 func (g *groupCommit[T]) deliver(key string, k *gathering[T], batch []T) {
 	defer func() {
 		g.mu.Lock()
@@ -130,7 +132,7 @@ func (g *groupCommit[T]) take(key string, k *gathering[T]) []T {
 		k.items = nil // so that the array does not grow for ever
 	}
 	k.sent += n
-	k.peak = max(k.sent+len(k.items), k.peak-1-k.peak/32) // it is forgotten within some dozens of batches
+	k.peak = min(max(k.sent+len(k.items), k.peak-1-k.peak/16), 2*g.maxItems) // the rest of a burst is forgotten after 40 batches
 	return batch
 }
 

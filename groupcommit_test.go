@@ -98,8 +98,14 @@ func TestGroupCommitCorners(t *testing.T) {
 func TestGroupCommitGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, gate := newCommitted(), make(chan struct{})
-		g := groupCommit[string]{maxItems: 2, maxBytes: 100, size: lengthOf, send: func(key string, batch []string) {
+		var g groupCommit[string]
+		g = groupCommit[string]{maxItems: 2, maxBytes: 100, size: lengthOf, send: func(key string, batch []string) {
 			sent.begin(key, batch)
+			g.mu.Lock()
+			if n := g.keys[key].sent; n != len(batch) {
+				t.Errorf("%d items count as in flight, of %d", n, len(batch))
+			}
+			g.mu.Unlock()
 			<-gate
 			sent.end(key)
 			runtime.Goexit()
