@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -153,22 +154,27 @@ func TestPersistUntilTheContextEnds(t *testing.T) {
 			}
 		})
 	}
-	// A deadline may be the client's own, and says nothing to its caller.
-	short, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer end()
-	err := new(Store).persist(short, evenUncertain, func(context.Context) error { return said("LOADING wait") })
-	if !redis.HasErrorPrefix(err, "LOADING") || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = new(Store).persist(ctx, evenUncertain, func(context.Context) error {
+	err := new(Store).persist(ctx, evenUncertain, func(context.Context) error {
 		t.Error("called although the context has ended")
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, dispatch.ErrUncertain) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A deadline may be the client's own, and says nothing to its caller.
+func TestPersistUntilADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := new(Store).persist(ctx, evenUncertain, func(context.Context) error { return said("LOADING wait") })
+		if !redis.HasErrorPrefix(err, "LOADING") || errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // A server's refusals, as it words them, through every layer.
